@@ -1,0 +1,1 @@
+"""Trainard: what waiting costs in synchronous GPU training."""
