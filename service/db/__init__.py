@@ -1,0 +1,1 @@
+"""The only room that speaks SQL: tables, engine, one repository per noun, bulk writing."""

@@ -1,0 +1,92 @@
+"""The database behind a URL: SQLite file or PostgreSQL, with explicit read and write transactions.
+
+SQLite settings and their reasons: `shared/design/stack.md`, "Database".
+"""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, Engine, create_engine, event
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.pool import ConnectionPoolEntry
+
+BUSY_TIMEOUT_MS = 30_000
+
+
+class Database:
+    """One engine; `read()` and `write()` open a transaction each and end it."""
+
+    def __init__(self, url: str) -> None:
+        self.url = _normalised(url)
+        self.engine = _make_engine(self.url)
+
+    @property
+    def is_sqlite(self) -> bool:
+        """Whether the embedded database is used."""
+        return self.url.get_backend_name() == "sqlite"
+
+    @contextmanager
+    def read(self) -> Iterator[Connection]:
+        """Open a transaction for reading: one snapshot, nothing is written."""
+        with self.engine.connect() as connection:
+            if not self.is_sqlite:
+                connection.execution_options(isolation_level="REPEATABLE READ")
+            with connection.begin():
+                yield connection
+
+    @contextmanager
+    def write(self) -> Iterator[Connection]:
+        """Open a transaction for writing: committed when the block ends, else rolled back."""
+        with self.engine.connect() as connection:
+            # The lock is taken at once: a reader that turns into a writer half-way gets
+            # SQLITE_BUSY whatever the busy timeout is.
+            connection.execution_options(sqlite_begin="BEGIN IMMEDIATE")
+            with connection.begin():
+                yield connection
+
+    def close(self) -> None:
+        """Close all pooled connections."""
+        self.engine.dispose()
+
+
+def _normalised(url: str) -> URL:
+    parsed = make_url(url)
+    if parsed.drivername in {"postgresql", "postgres"}:
+        return parsed.set(drivername="postgresql+psycopg")
+    if parsed.get_backend_name() not in {"sqlite", "postgresql"}:
+        raise ValueError(
+            f"database URL starts with {parsed.drivername!r}, but must be sqlite or postgresql"
+        )
+    return parsed
+
+
+def _make_engine(url: URL) -> Engine:
+    if url.get_backend_name() != "sqlite":
+        return create_engine(url, pool_size=20, max_overflow=30, pool_pre_ping=True)
+    if not url.database or url.database == ":memory:":
+        raise ValueError("an embedded database needs a file: sqlite:///path/to/trainard.db")
+    Path(url.database).parent.mkdir(parents=True, exist_ok=True)
+    engine = create_engine(url, pool_size=20, max_overflow=30)
+    event.listen(engine, "connect", _prepare_sqlite)
+    event.listen(engine, "begin", _begin_sqlite)
+    return engine
+
+
+def _prepare_sqlite(connection: sqlite3.Connection, _entry: ConnectionPoolEntry) -> None:
+    # SQLAlchemy's recipe: the driver's own transaction handling is off, BEGIN is sent by us.
+    connection.isolation_level = None
+    for pragma in (
+        f"busy_timeout={BUSY_TIMEOUT_MS}",
+        "journal_mode=WAL",
+        "synchronous=NORMAL",
+        "foreign_keys=ON",
+    ):
+        connection.execute(f"PRAGMA {pragma}")
+
+
+def _begin_sqlite(connection: Connection) -> None:
+    options: dict[str, Any] = dict(connection.get_execution_options())
+    connection.exec_driver_sql(options.get("sqlite_begin", "BEGIN"))

@@ -1,0 +1,279 @@
+"""All tables. Later versions add rules and tables, never other meanings of these columns."""
+
+from datetime import UTC, datetime
+
+import uuid_utils.compat
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    Boolean,
+    Column,
+    Date,
+    Float,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    String,
+    Table,
+    Text,
+    UniqueConstraint,
+    Uuid,
+)
+
+from service.db.types import DecimalText, UtcDateTime
+
+metadata = MetaData(
+    naming_convention={
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_N_name)s",
+        "pk": "pk_%(table_name)s",
+    }
+)
+
+
+def utc_now() -> datetime:
+    """The current moment, aware."""
+    return datetime.now(UTC)
+
+
+def _identity() -> list[Column[object]]:
+    """The columns of every noun: id, team, who and when, and the optimistic lock."""
+    return [
+        Column("id", Uuid, primary_key=True, default=uuid_utils.compat.uuid7),
+        Column("team_id", Uuid, ForeignKey("team.id"), nullable=False),
+        Column("created_at", UtcDateTime, nullable=False, default=utc_now),
+        Column("created_by", String(200), nullable=False),
+        Column("updated_at", UtcDateTime, nullable=False, default=utc_now, onupdate=utc_now),
+        Column("version", Integer, nullable=False, default=1),
+    ]
+
+
+def _bulk_identity() -> list[Column[object]]:
+    """Block, ledger and idempotency rows carry the team and the moment only (decisions 13)."""
+    return [
+        Column("team_id", Uuid, ForeignKey("team.id"), nullable=False),
+        Column("created_at", UtcDateTime, nullable=False, default=utc_now),
+    ]
+
+
+team = Table(
+    "team",
+    metadata,
+    Column("id", Uuid, primary_key=True),
+    Column("slug", String(64), nullable=False, unique=True),
+    Column("name", String(200), nullable=False),
+    Column("created_at", UtcDateTime, nullable=False, default=utc_now),
+)
+
+cluster_profile = Table(
+    "cluster_profile",
+    metadata,
+    *_identity(),
+    Column("slug", String(64), nullable=False),
+    Column("newest_revision", Integer, nullable=False, default=1),
+    Column("archived_at", UtcDateTime),
+    UniqueConstraint("team_id", "slug"),
+)
+
+cluster_profile_revision = Table(
+    "cluster_profile_revision",
+    metadata,
+    *_identity(),
+    Column("profile_id", Uuid, ForeignKey("cluster_profile.id"), nullable=False),
+    Column("revision", Integer, nullable=False),
+    Column("name", String(200), nullable=False),
+    Column("gpu_type", String(64), nullable=False),
+    Column("cost_center", String(64)),
+    Column("tags", JSON, nullable=False),
+    Column("defaults", JSON, nullable=False),
+    UniqueConstraint("profile_id", "revision"),
+)
+
+gpu_hour_rate = Table(
+    "gpu_hour_rate",
+    metadata,
+    *_identity(),
+    Column("gpu_type", String(64), nullable=False),
+    Column("cost_center", String(64)),
+    Column("currency", String(3), nullable=False),
+    Column("amount", DecimalText, nullable=False),
+    Column("valid_from", Date, nullable=False),
+    Column("valid_until", Date),
+    Column("source", String(500), nullable=False),
+    Column("recorded_at", UtcDateTime, nullable=False, default=utc_now),
+    Column("recorded_by", String(200), nullable=False),
+    Column("superseded_by", Uuid, ForeignKey("gpu_hour_rate.id")),
+    Column("superseded_at", UtcDateTime),
+    Column("reason", String(500)),
+    Column("approved_by", String(200)),
+    Index("ix_gpu_hour_rate_key", "team_id", "gpu_type", "currency", "valid_from"),
+)
+
+# One row per rate key: it is locked while a rate of the key is written, so that two writers
+# on PostgreSQL cannot both find "no overlap" and both insert.
+gpu_hour_rate_key = Table(
+    "gpu_hour_rate_key",
+    metadata,
+    *_bulk_identity(),
+    Column("key", String(300), nullable=False),
+    UniqueConstraint("team_id", "key"),
+)
+
+scenario_batch = Table(
+    "scenario_batch",
+    metadata,
+    *_identity(),
+    Column("name", String(200), nullable=False),
+    Column("state", String(20), nullable=False),
+    Column("start_on", Date, nullable=False),
+    Column("currency", String(3)),
+    Column("metadata", JSON, nullable=False),
+    Column("items_total", Integer, nullable=False),
+    Column("points_total", BigInteger, nullable=False),
+    Column("points_done", BigInteger, nullable=False, default=0),
+    Column("points_failed", BigInteger, nullable=False, default=0),
+    Column("columns", JSON, nullable=False),
+    Column("input_digest", String(80), nullable=False),
+    Column("model_version", String(20), nullable=False),
+    Column("warnings", JSON, nullable=False),
+    Column("failure", Text),
+    Column("queued_at", UtcDateTime, nullable=False),
+    Column("running_at", UtcDateTime),
+    Column("canceling_at", UtcDateTime),
+    Column("ended_at", UtcDateTime),
+    Column("runner", String(100)),
+    Column("lease_until", UtcDateTime),
+    Index("ix_scenario_batch_state", "state"),
+    Index("ix_scenario_batch_team_id_created_at", "team_id", "created_at", "id"),
+)
+
+batch_item = Table(
+    "batch_item",
+    metadata,
+    *_identity(),
+    Column("batch_id", Uuid, ForeignKey("scenario_batch.id", ondelete="CASCADE"), nullable=False),
+    Column("position", Integer, nullable=False),
+    Column("custom_id", String(64), nullable=False),
+    Column("name", String(200), nullable=False),
+    Column("profile_revision_id", Uuid, ForeignKey("cluster_profile_revision.id")),
+    Column("profile_slug", String(64)),
+    Column("profile_revision", Integer),
+    Column("gpu_type", String(64)),
+    Column("cost_center", String(64)),
+    Column("start_on", Date, nullable=False),
+    Column("scenario", JSON, nullable=False),
+    Column("axes", JSON, nullable=False),
+    Column("first_point", BigInteger, nullable=False),
+    Column("num_points", BigInteger, nullable=False),
+    Column("headline_point", BigInteger),
+    Column("input_digest", String(80), nullable=False),
+    Column("points_done", BigInteger, nullable=False, default=0),
+    Column("points_failed", BigInteger, nullable=False, default=0),
+    UniqueConstraint("batch_id", "position"),
+    UniqueConstraint("batch_id", "custom_id"),
+    Index("ix_batch_item_team_id_name", "team_id", "name"),
+)
+
+chunk_ledger = Table(
+    "chunk_ledger",
+    metadata,
+    *_bulk_identity(),
+    Column(
+        "batch_id",
+        Uuid,
+        ForeignKey("scenario_batch.id", ondelete="CASCADE"),
+        primary_key=True,
+    ),
+    Column("chunk", Integer, primary_key=True),
+    Column("num_points", Integer, nullable=False),
+    Column("points_failed", Integer, nullable=False),
+)
+
+result_block = Table(
+    "result_block",
+    metadata,
+    *_bulk_identity(),
+    Column(
+        "batch_id",
+        Uuid,
+        ForeignKey("scenario_batch.id", ondelete="CASCADE"),
+        primary_key=True,
+    ),
+    Column("block", Integer, primary_key=True),
+    Column("column", String(120), primary_key=True),
+    Column("kind", String(8), nullable=False),
+    Column("num_rows", Integer, nullable=False),
+    Column("num_nulls", Integer, nullable=False),
+    Column("minimum", Float(53)),
+    Column("maximum", Float(53)),
+    Column("data", LargeBinary, nullable=False),
+)
+
+result_summary = Table(
+    "result_summary",
+    metadata,
+    *_identity(),
+    Column("batch_id", Uuid, ForeignKey("scenario_batch.id", ondelete="CASCADE"), nullable=False),
+    Column("item_id", Uuid, ForeignKey("batch_item.id", ondelete="CASCADE"), nullable=False),
+    Column("point", BigInteger, nullable=False),
+    Column("name", String(200), nullable=False),
+    Column("profile_slug", String(64)),
+    Column("profile_revision", Integer),
+    Column("start_on", Date, nullable=False),
+    Column("period_days", Integer, nullable=False),
+    Column("num_gpus", BigInteger, nullable=False),
+    Column("ideal_step_ms", Float(53), nullable=False),
+    Column("step_mean_ms", Float(53), nullable=False),
+    Column("efficiency_fraction", Float(53), nullable=False),
+    Column("gpu_hours_available", Float(53), nullable=False),
+    Column("gpu_hours_lost", Float(53), nullable=False),
+    Column("gpu_hours_not_useful", Float(53), nullable=False),
+    Column("model_version", String(20), nullable=False),
+    UniqueConstraint("batch_id", "point"),
+    Index("ix_result_summary_history", "team_id", "name", "created_at"),
+)
+
+# What a batch was priced with: one row per pricing, the first made when the batch ends.
+pricing = Table(
+    "pricing",
+    metadata,
+    *_identity(),
+    Column("batch_id", Uuid, ForeignKey("scenario_batch.id", ondelete="CASCADE"), nullable=False),
+    Column("sequence", Integer, nullable=False),
+    Column("currency", String(3)),
+    Column("rates_as_of", UtcDateTime, nullable=False),
+    UniqueConstraint("batch_id", "sequence"),
+)
+
+pricing_line = Table(
+    "pricing_line",
+    metadata,
+    *_bulk_identity(),
+    Column("id", Uuid, primary_key=True, default=uuid_utils.compat.uuid7),
+    Column("pricing_id", Uuid, ForeignKey("pricing.id", ondelete="CASCADE"), nullable=False),
+    Column("item_id", Uuid, ForeignKey("batch_item.id", ondelete="CASCADE"), nullable=False),
+    # null rate_id: the days of the window without a rate
+    Column("rate_id", Uuid, ForeignKey("gpu_hour_rate.id")),
+    Column("amount", DecimalText),
+    Column("num_days", Integer, nullable=False),
+    Index("ix_pricing_line_pricing_id_item_id", "pricing_id", "item_id"),
+)
+
+idempotency_key = Table(
+    "idempotency_key",
+    metadata,
+    *_bulk_identity(),
+    Column("id", Uuid, primary_key=True, default=uuid_utils.compat.uuid7),
+    Column("key", String(255), nullable=False),
+    Column("method", String(8), nullable=False),
+    Column("path", String(500), nullable=False),
+    Column("body_digest", String(80), nullable=False),
+    Column("answered", Boolean, nullable=False, default=False),
+    Column("status", Integer),
+    Column("headers", JSON),
+    Column("body", LargeBinary),
+    UniqueConstraint("team_id", "key"),
+)

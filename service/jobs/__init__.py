@@ -1,0 +1,1 @@
+"""Use cases: called alike by API, CLI and the batch runner."""

@@ -1,0 +1,58 @@
+"""Settings: one frozen struct, read once from the environment (prefix `TRAINARD_`)."""
+
+import os
+from collections.abc import Mapping
+
+import msgspec
+
+DEFAULT_DATABASE_URL = "sqlite:///data/trainard.db"
+LOOPBACK_HOSTS = ("localhost", "127.0.0.1", "[::1]")
+
+
+class Limits(msgspec.Struct, frozen=True, kw_only=True):
+    """Limits of one request, shown by `/v1/meta`."""
+
+    body_bytes: int = 16 * 1024 * 1024
+    items_per_batch: int = 1_000
+    points_per_batch: int = 5_000_000
+    page_size: int = 1_000
+    unfinished_batches: int = 1_000
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that may differ between two installations.
+
+    `allowed_hosts` are the values of the Host header (without port) that are answered while no
+    authentication exists; empty means that any is.
+    """
+
+    database_url: str = DEFAULT_DATABASE_URL
+    allowed_hosts: tuple[str, ...] = LOOPBACK_HOSTS
+    compute_processes: int = 0
+    log_level: str = "INFO"
+    limits: Limits = Limits()
+
+
+def read_settings(environment: Mapping[str, str] = os.environ) -> Settings:
+    """Read the settings; raises `ValueError` that names the variable when one is malformed."""
+    found: dict[str, object] = {}
+    if url := environment.get("TRAINARD_DATABASE_URL"):
+        found["database_url"] = url
+    if hosts := environment.get("TRAINARD_ALLOWED_HOSTS"):
+        found["allowed_hosts"] = tuple(host.strip() for host in hosts.split(",") if host.strip())
+    if level := environment.get("TRAINARD_LOG_LEVEL"):
+        found["log_level"] = level.upper()
+    if processes := environment.get("TRAINARD_COMPUTE_PROCESSES"):
+        found["compute_processes"] = _count("TRAINARD_COMPUTE_PROCESSES", processes)
+    limits = {
+        name: _count(variable, environment[variable])
+        for name in Limits.__struct_fields__
+        if (variable := f"TRAINARD_MAX_{name.upper()}") in environment
+    }
+    return msgspec.convert({**found, "limits": limits}, Settings)
+
+
+def _count(variable: str, text: str) -> int:
+    if not text.isdecimal():
+        raise ValueError(f"{variable} is {text!r}, but must be a whole number")
+    return int(text)
