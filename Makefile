@@ -1,0 +1,109 @@
+# One command everywhere: the README, CI and the hooks call these targets.
+#   make demo      a running service with an example batch in it
+#   make check     formatting, lint, types, rooms, OpenAPI drift, migrations, container and YAML lint
+#   make test      the tests, with the coverage gates; then the browser tests in their own process
+# PYTHON=python3.12 make …   uses another interpreter (3.11 or newer) for the environment.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-print-directory
+
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+UV_VERSION := 0.13.9
+
+# Every line of code counts towards this; the rooms below must be covered whole.
+COVERAGE_FLOOR := 85
+COVERED_WHOLE := service/model/*,service/reports/*
+
+RATE ?=
+CURRENCY ?= EUR
+PORT ?=
+EXIT ?=
+DATABASE_URL ?=
+
+.PHONY: help setup check test test-main test-browser bench demo serve lock format openapi clean
+
+help: ## Show the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
+
+setup: $(STAMP) ## Make .venv from the hash-checked lock file
+
+# The stamp is the last thing written: a half-made environment is made anew. Debian splits ensurepip
+# off into python3-venv, and venv leaves a broken folder behind without it, hence the first checks.
+$(STAMP): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "Trainard needs Python 3.11 or newer; $(PYTHON) is $$($(PYTHON) --version 2>&1)." \
+	       "Name another one: make setup PYTHON=/path/to/python3.11" >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip; ensurepip.version()' 2>/dev/null || { \
+	  echo "$(PYTHON) cannot make virtual environments. On Debian and Ubuntu:" \
+	       "apt-get install python3-venv" >&2; exit 1; }
+	$(PYTHON) -m venv --clear $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
+	  --require-hashes --only-binary :all: -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
+	  --no-deps --no-build-isolation -e .
+	@touch $@
+
+check: $(STAMP) ## Everything that must be clean before a commit, without the tests
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+	$(BIN)/trainard openapi --check
+	$(BIN)/pytest -q tests/db/test_migrations.py
+	$(BIN)/hadolint docker/Dockerfile
+	$(BIN)/yamllint --strict .
+
+test: test-main test-browser ## All tests and the coverage gates
+
+test-main: $(STAMP)
+	$(BIN)/pytest --ignore=tests/browser --cov=service --cov-report=
+	$(BIN)/coverage report --skip-covered --fail-under=$(COVERAGE_FLOOR)
+	$(BIN)/coverage report --include='$(COVERED_WHOLE)' --show-missing --skip-covered --fail-under=100
+
+# Synchronous Playwright keeps an event loop running in its thread, in which no other test could
+# start one: a process of its own.
+test-browser: $(STAMP)
+	$(BIN)/pytest tests/browser
+
+bench: $(STAMP) ## Measure, and rewrite the results table in README.md
+	$(BIN)/python tests/benchmarks/results_table.py README.md
+
+demo: $(STAMP) ## Start the service, post the example batch, print its losses (EXIT=1 stops after that)
+	@$(BIN)/trainard demo $(if $(RATE),--rate $(RATE) --currency $(CURRENCY)) \
+	  $(if $(PORT),--port $(PORT)) $(if $(DATABASE_URL),--database-url $(DATABASE_URL)) \
+	  $(if $(filter-out 0,$(EXIT)),--exit)
+
+serve: $(STAMP) ## Start the service on loopback with data/trainard.db
+	@$(BIN)/trainard serve $(if $(PORT),--port $(PORT)) \
+	  $(if $(DATABASE_URL),--database-url $(DATABASE_URL))
+
+format: $(STAMP) ## Format and apply the safe lint fixes
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+openapi: $(STAMP) ## Write openapi/openapi.json anew
+	$(BIN)/trainard openapi --write openapi/openapi.json
+
+# uv resolves and hashes; installing needs only pip. The second file is what the image installs:
+# the same pins without the development tools.
+lock: ## Resolve the dependencies anew into the lock files
+	$(PYTHON) -m venv --clear build/lock
+	build/lock/bin/python -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
+	build/lock/bin/uv pip compile -q --upgrade --extra dev $(LOCK_OPTIONS) \
+	  -o requirements.lock pyproject.toml
+	build/lock/bin/uv pip compile -q -c requirements.lock $(LOCK_OPTIONS) \
+	  -o docker/requirements.lock pyproject.toml
+
+LOCK_OPTIONS := --generate-hashes --no-emit-index-url --no-emit-find-links \
+  --python-version 3.11 --custom-compile-command "make lock"
+
+clean: ## Remove what the targets above made, but not data/
+	rm -rf $(VENV) build dist .coverage .mypy_cache .ruff_cache .pytest_cache .hypothesis \
+	  .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
