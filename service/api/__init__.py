@@ -1,0 +1,1 @@
+"""JSON over HTTP: one module per noun, each with its `routes`."""

@@ -1,0 +1,80 @@
+"""`Idempotency-Key` on creating POSTs: the same key and body get the same answer."""
+
+import hashlib
+import re
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import msgspec
+
+from service.api.answers import encode, raw_answer
+from service.api.contract import JSON, ApiRequest, ApiResponse
+from service.api.transactions import actor_of, database_of, in_thread
+from service.db.engine import Connection, Database
+from service.db.idempotency import KeyedRequest, StoredAnswer, run_once
+from service.errors import MalformedError
+
+_KEY = re.compile(r"[\x21-\x7e]{1,255}")
+
+
+class Created(msgspec.Struct, frozen=True, kw_only=True):
+    """What a creating use case answers with."""
+
+    document: Any
+    status: int = 201
+    headers: dict[str, str] = {}
+
+
+async def create_once(request: ApiRequest, create: Callable[[Connection], Created]) -> ApiResponse:
+    """Run `create` in one write transaction, in a thread, and answer with what it returns.
+
+    With an Idempotency-Key the answer is stored in the same transaction; a second request with
+    the same key, path and body gets it again, with `Idempotent-Replayed: true`.
+    """
+    database = database_of(request)
+    key = _key_of(request)
+    if key is None:
+        stored = await in_thread(partial(_create, database, create))
+        return _answered(stored)
+    keyed = KeyedRequest(
+        team_id=actor_of(request).team_id,
+        key=key,
+        method=request.method,
+        # With its query: validate_only and the like make another request of it.
+        path=str(request.url.path) + (f"?{query}" if (query := request.url.query) else ""),
+        body_digest="sha256:" + hashlib.sha256(await request.body()).hexdigest(),
+    )
+    stored, replayed = await in_thread(
+        partial(run_once, database, keyed, lambda connection: _stored(create(connection)))
+    )
+    return _answered(stored, {"Idempotent-Replayed": "true"} if replayed else {})
+
+
+def _key_of(request: ApiRequest) -> str | None:
+    key = request.headers.get("idempotency-key")
+    if key is not None and not _KEY.fullmatch(key):
+        raise MalformedError(
+            "Idempotency-Key must be 1 to 255 visible ASCII characters without spaces"
+        )
+    return key
+
+
+def _create(database: Database, create: Callable[[Connection], Created]) -> StoredAnswer:
+    with database.write() as connection:
+        return _stored(create(connection))
+
+
+def _stored(created: Created) -> StoredAnswer:
+    return StoredAnswer(
+        status=created.status, headers=created.headers, body=encode(created.document)
+    )
+
+
+def _answered(stored: StoredAnswer, more: dict[str, str] | None = None) -> ApiResponse:
+    return raw_answer(
+        stored.body,
+        media_type=JSON,
+        status=stored.status,
+        headers={**stored.headers, **(more or {})},
+    )

@@ -1,0 +1,56 @@
+"""The edge of a use case: its transaction, its thread and its actor."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import TypeVar
+
+import anyio.to_thread
+
+from service.api.contract import ApiRequest
+from service.db.engine import Connection, Database
+from service.jobs.actors import Actor
+from service.settings import Settings
+
+T = TypeVar("T")
+
+
+def database_of(request: ApiRequest) -> Database:
+    """The database of the serving app."""
+    database: Database = request.app.state.database
+    return database
+
+
+def settings_of(request: ApiRequest) -> Settings:
+    """The settings of the serving app."""
+    settings: Settings = request.app.state.settings
+    return settings
+
+
+def actor_of(request: ApiRequest) -> Actor:  # noqa: ARG001 - keys will be read from the request
+    """Who acts; until keys exist it is the default team."""
+    return Actor()
+
+
+async def in_thread(work: Callable[[], T]) -> T:
+    """Run blocking work off the event loop."""
+    return await anyio.to_thread.run_sync(work)
+
+
+async def read(request: ApiRequest, use_case: Callable[[Connection], T]) -> T:
+    """Run `use_case(connection)` on one snapshot, in a thread."""
+    return await in_thread(partial(_read, database_of(request), use_case))
+
+
+async def write(request: ApiRequest, use_case: Callable[[Connection], T]) -> T:
+    """Run `use_case(connection)` in one transaction, in a thread; committed when it returns."""
+    return await in_thread(partial(_write, database_of(request), use_case))
+
+
+def _read(database: Database, use_case: Callable[[Connection], T]) -> T:
+    with database.read() as connection:
+        return use_case(connection)
+
+
+def _write(database: Database, use_case: Callable[[Connection], T]) -> T:
+    with database.write() as connection:
+        return use_case(connection)

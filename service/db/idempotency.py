@@ -1,0 +1,106 @@
+"""Answers that are given once: a key, and what was answered to its first request."""
+
+from collections.abc import Callable
+from uuid import UUID
+
+import msgspec
+from sqlalchemy import Row, insert, select, update
+from sqlalchemy.exc import IntegrityError
+
+from service.db.engine import Connection, Database
+from service.db.tables import idempotency_key as keys
+from service.errors import ConflictError, InvalidError
+
+MAX_TRIES = 5
+
+
+class StoredAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """An answer as it was sent."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+
+class KeyedRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """What a key is bound to: the same key with anything else here is refused."""
+
+    team_id: UUID
+    key: str
+    method: str
+    path: str
+    body_digest: str
+
+
+class _KeyTakenError(Exception):
+    """Another transaction has committed the key since it was looked for."""
+
+
+def run_once(
+    database: Database,
+    request: KeyedRequest,
+    create: Callable[[Connection], StoredAnswer],
+) -> tuple[StoredAnswer, bool]:
+    """Run `create` unless the key was answered before; the flag says whether it was.
+
+    The key row, everything that `create` writes and its answer are committed together, so an
+    error inside `create` leaves the key free. Raises `InvalidError`
+    (`idempotency-key-reused`) when the key was used for another request.
+    """
+    for _ in range(MAX_TRIES):
+        try:
+            with database.write() as connection:
+                return _run_in(connection, request, create)
+        except _KeyTakenError:
+            # PostgreSQL: the insert waited for the other writer on the unique index and lost.
+            # This transaction is dead; a new one reads what the winner has stored.
+            continue
+    raise ConflictError(
+        f"another request with the Idempotency-Key {request.key!r} is still running"
+    )
+
+
+def _run_in(
+    connection: Connection, request: KeyedRequest, create: Callable[[Connection], StoredAnswer]
+) -> tuple[StoredAnswer, bool]:
+    mine = (keys.c.team_id == request.team_id) & (keys.c.key == request.key)
+    if earlier := connection.execute(select(keys).where(mine)).one_or_none():
+        return _replayed(earlier, request), True
+    try:
+        connection.execute(
+            insert(keys).values(
+                team_id=request.team_id,
+                key=request.key,
+                method=request.method,
+                path=request.path,
+                body_digest=request.body_digest,
+            )
+        )
+    except IntegrityError as error:
+        raise _KeyTakenError from error
+    answer = create(connection)
+    connection.execute(
+        update(keys)
+        .where(mine)
+        .values(answered=True, status=answer.status, headers=answer.headers, body=answer.body)
+    )
+    return answer, False
+
+
+def _replayed(row: Row[tuple[object, ...]], request: KeyedRequest) -> StoredAnswer:
+    found = row._mapping  # noqa: SLF001 - SQLAlchemy's public name for the row as a mapping
+    if (found["method"], found["path"]) != (request.method, request.path):
+        raise InvalidError(
+            f"the Idempotency-Key {request.key!r} was used for "
+            f"{found['method']} {found['path']}; take a new one",
+            problem="idempotency-key-reused",
+        )
+    if found["body_digest"] != request.body_digest:
+        raise InvalidError(
+            f"the Idempotency-Key {request.key!r} was used with another body; take a new one",
+            problem="idempotency-key-reused",
+        )
+    return msgspec.convert(
+        {"status": found["status"], "headers": found["headers"], "body": found["body"]},
+        StoredAnswer,
+    )
