@@ -1,0 +1,51 @@
+"""The `--database-url` option, and what is said when a database cannot be used."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TypeVar
+
+import msgspec
+import rich_click as click
+
+from service.db.failures import UNUSABLE_DATABASE
+from service.settings import DEFAULT_DATABASE_URL, Settings, read_settings
+
+Function = TypeVar("Function", bound=Callable[..., object])
+
+
+def database_option(function: Function) -> Function:
+    """Add `--database-url` to a command."""
+    return click.option(
+        "--database-url",
+        metavar="URL",
+        help="`sqlite:///path/to/file.db` or `postgresql://user@host/name`. "
+        f"Default: `TRAINARD_DATABASE_URL`, else `{DEFAULT_DATABASE_URL}`.",
+    )(function)
+
+
+def settings_with(database_url: str | None) -> Settings:
+    """The settings of the environment, with the option's database where it was given."""
+    try:
+        settings = read_settings()
+    except (ValueError, msgspec.ValidationError) as error:
+        raise click.ClickException(str(error)) from error
+    if database_url is None:
+        return settings
+    return msgspec.structs.replace(settings, database_url=database_url)
+
+
+@contextmanager
+def usable_database(url: str) -> Iterator[None]:
+    """Turn a database's failure into one sentence; the URL's password is not shown."""
+    try:
+        yield
+    except UNUSABLE_DATABASE as error:
+        reason = str(error).strip().partition("\n")[0]
+        raise click.ClickException(f"database {without_password(url)}: {reason}") from error
+
+
+def without_password(url: str) -> str:
+    """The URL as it may be printed."""
+    scheme, mark, rest = url.partition("://")
+    login, at, address = rest.rpartition("@")
+    return f"{scheme}{mark}{login.partition(':')[0]}{at}{address}"

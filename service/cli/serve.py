@@ -1,0 +1,142 @@
+"""`trainard serve`: the service in this process, one event loop, one worker."""
+
+import http.client
+import ipaddress
+import os
+import socket
+import threading
+import time
+
+import msgspec
+import rich_click as click
+import uvicorn
+
+from service.app import create_app
+from service.cli.databases import database_option, settings_with, usable_database, without_password
+from service.db import migrate
+from service.settings import Settings
+
+ANSWER_TIMEOUT_S = 2.0
+ASK_EVERY_S = 0.05
+GRACE_S = 10
+
+
+@click.command("serve")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65_535),
+    default=8000,
+    show_default=True,
+    help="Port to listen on; 0 takes a free one, and the ready line names it.",
+)
+@database_option
+@click.option(
+    "--allow-unauthenticated",
+    is_flag=True,
+    help="Listen on another address than loopback although there is no authentication yet.",
+)
+def command(*, host: str, port: int, database_url: str | None, allow_unauthenticated: bool) -> None:
+    """Run the service.
+
+    Creates or migrates the database first, then says where it answers:
+
+        trainard serve
+        trainard serve --port 0 --database-url sqlite:///what-if.db
+
+    There is no authentication in this version: it listens on loopback only, and answers only
+    requests that name a loopback host (TRAINARD_ALLOWED_HOSTS).
+    """
+    settings = settings_with(database_url)
+    if not is_loopback(host):
+        settings = _opened(settings, host, allowed=allow_unauthenticated)
+    listener = _listen(host, port)
+    click.echo(f"Database: {without_password(settings.database_url)}", err=True)
+    with usable_database(settings.database_url):
+        migrate.upgrade(settings.database_url)
+        app = create_app(settings)
+    _warn_of_openness(host)
+    bound_port: int = listener.getsockname()[1]
+    threading.Thread(target=_announce, args=(host, bound_port), daemon=True).start()
+    server = uvicorn.Server(
+        uvicorn.Config(
+            app,
+            loop="uvloop",
+            http="httptools",
+            ws="none",
+            lifespan="on",
+            workers=1,
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            timeout_graceful_shutdown=GRACE_S,
+        )
+    )
+    try:
+        server.run(sockets=[listener])
+    except KeyboardInterrupt:
+        click.echo("Stopped.", err=True)
+    if not server.started:
+        raise click.ClickException("the service did not start; the reason stands above")
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches the address; a name other than localhost may be public."""
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _opened(settings: Settings, host: str, *, allowed: bool) -> Settings:
+    if not allowed:
+        raise click.UsageError(
+            f"{host} can be reached from other machines, and this version has no authentication: "
+            "anyone could read and change everything. Listen on 127.0.0.1, or, behind a network "
+            "that you trust, add --allow-unauthenticated."
+        )
+    if "TRAINARD_ALLOWED_HOSTS" in os.environ:
+        return settings
+    # Nobody can know under which names such an address is called.
+    return msgspec.structs.replace(settings, allowed_hosts=())
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host.strip("[]"), port), family=family, backlog=2048)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise click.ClickException(
+            f"cannot listen on {host} port {port}: {reason}. Another port: --port 8001, "
+            "or --port 0 for a free one."
+        ) from error
+
+
+def _warn_of_openness(host: str) -> None:
+    reach = "every program on this machine" if is_loopback(host) else "EVERYBODY WHO REACHES IT"
+    click.secho(
+        f"WARNING: no authentication. {reach} can read and change everything.",
+        fg="yellow",
+        err=True,
+    )
+
+
+def _announce(host: str, port: int) -> None:
+    """Print the ready line once the service has really answered a request."""
+    asked = "127.0.0.1" if host in {"0.0.0.0", "localhost"} else host.strip("[]")  # noqa: S104
+    while not _answers("::1" if asked == "::" else asked, port):
+        time.sleep(ASK_EVERY_S)
+    shown = f"[{asked}]" if ":" in asked else asked
+    click.echo(f"Trainard is ready at http://{shown}:{port} (docs: /docs)")
+
+
+def _answers(host: str, port: int) -> bool:
+    connection = http.client.HTTPConnection(host, port, timeout=ANSWER_TIMEOUT_S)
+    try:
+        connection.request("GET", "/readyz", headers={"Host": f"localhost:{port}"})
+        return connection.getresponse().status == http.HTTPStatus.OK
+    except OSError:
+        return False
+    finally:
+        connection.close()
