@@ -9,9 +9,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, Engine, create_engine, event
+from sqlalchemy import Connection, Engine, Row, create_engine, event
 from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import OperationalError
 from sqlalchemy.pool import ConnectionPoolEntry
+
+# The other rooms take these types from here, so that only this room knows SQLAlchemy.
+__all__ = ["Connection", "Database", "OperationalError", "Row"]
 
 BUSY_TIMEOUT_MS = 30_000
 

@@ -1,0 +1,228 @@
+"""`/v1/scenario-batches`: the asynchronous unit of work."""
+
+from typing import Annotated
+from uuid import UUID
+
+from litestar.handlers import HTTPRouteHandler
+from msgspec import Meta, Struct
+
+from service.api.answers import json_answer
+from service.api.bodies import read_json
+from service.api.concurrency import etag_of, not_modified
+from service.api.contract import Answer, ApiRequest, ApiResponse, Contract, operation
+from service.api.examples import BATCH_EXAMPLES
+from service.api.idempotency import Created, create_once
+from service.api.pages import link_header
+from service.api.parameters import read_path, read_query, refuse_query
+from service.api.transactions import actor_of, read, settings_of, write
+from service.db.engine import Connection
+from service.jobs import batches
+from service.jobs.batch_documents import (
+    BatchIn,
+    BatchOut,
+    BatchPage,
+    BatchPlanOut,
+    BatchState,
+    PointFaultPage,
+)
+
+TAG = "Scenario batches"
+PageSize = Annotated[
+    int, Meta(ge=1, description="50 by default; more than the limit becomes the limit.")
+]
+PageToken = Annotated[
+    str, Meta(max_length=4000, description="`next_page_token` of the page before.")
+]
+
+
+class BatchPath(Struct, frozen=True, kw_only=True):
+    """The batch in the path."""
+
+    batch_id: Annotated[UUID, Meta(description="Id of the batch.")]
+
+
+class SubmitQuery(Struct, frozen=True, kw_only=True):
+    """How the batch is taken."""
+
+    validate_only: Annotated[
+        bool, Meta(description="Check and estimate; store nothing (answers 200).")
+    ] = False
+
+
+class BatchListQuery(Struct, frozen=True, kw_only=True):
+    """Filters of the list of batches."""
+
+    state: Annotated[BatchState, Meta(description="Only batches in this state.")] | None = None
+    name: Annotated[str, Meta(max_length=200, description="Only batches of this name.")] | None = (
+        None
+    )
+    page_size: PageSize = 50
+    page_token: PageToken | None = None
+
+
+class PageQuery(Struct, frozen=True, kw_only=True):
+    """Where in the list."""
+
+    page_size: PageSize = 50
+    page_token: PageToken | None = None
+
+
+@operation(
+    "POST",
+    "/v1/scenario-batches",
+    Contract(
+        operation_id="submit_batch",
+        summary="Post a batch of scenarios",
+        description="The batch is checked as a whole and then computed in the background. Each "
+        "item is one scenario or a grid of them; faulty items are all reported at once. Points "
+        "that alone break a rule fail alone.",
+        tag=TAG,
+        body=BatchIn,
+        body_examples=BATCH_EXAMPLES,
+        query=SubmitQuery,
+        idempotent=True,
+        problems=(503,),
+        answers={
+            202: Answer(
+                description="Accepted", body=BatchOut, headers=("Location", "ETag", "Retry-After")
+            ),
+            200: Answer(description="Checked only; nothing was stored", body=BatchPlanOut),
+        },
+    ),
+)
+async def submit_batch(request: ApiRequest) -> ApiResponse:
+    """Check a batch, or store it and wake the runner."""
+    query = read_query(request, SubmitQuery)
+    document = await read_json(request)
+    limits, actor = settings_of(request).limits, actor_of(request)
+    if query.validate_only:
+        plan = await read(request, lambda c: batches.check(c, actor, document, limits))
+        return json_answer(plan)
+
+    def create(connection: Connection) -> Created:
+        batch = batches.submit(connection, actor, document, limits)
+        return Created(
+            document=batch,
+            status=202,
+            headers={
+                "Location": f"/v1/scenario-batches/{batch.id}",
+                "ETag": etag_of(batch.version),
+                "Retry-After": "1",
+            },
+        )
+
+    answer = await create_once(request, create)
+    request.app.state.runner.wake()
+    return answer
+
+
+@operation(
+    "GET",
+    "/v1/scenario-batches",
+    Contract(
+        operation_id="list_batches",
+        summary="List batches, newest first",
+        tag=TAG,
+        query=BatchListQuery,
+        answers={200: Answer(description="A page of batches", body=BatchPage, headers=("Link",))},
+    ),
+)
+async def list_batches(request: ApiRequest) -> ApiResponse:
+    """Answer with a page of batches."""
+    query = read_query(request, BatchListQuery)
+    page = await read(
+        request,
+        lambda c: batches.list_page(
+            c,
+            actor_of(request),
+            page_size=min(query.page_size, settings_of(request).limits.page_size),
+            page_token=query.page_token,
+            state=query.state,
+            name=query.name,
+        ),
+    )
+    return json_answer(page, headers=link_header(request, page.next_page_token))
+
+
+@operation(
+    "GET",
+    "/v1/scenario-batches/{batch_id:str}",
+    Contract(
+        operation_id="get_batch",
+        summary="Read a batch: state, counts, progress",
+        tag=TAG,
+        path=BatchPath,
+        conditional_get=True,
+        answers={200: Answer(description="The batch", body=BatchOut, headers=("ETag",))},
+    ),
+)
+async def get_batch(request: ApiRequest) -> ApiResponse:
+    """Answer with the batch."""
+    refuse_query(request)
+    batch_id = read_path(request, BatchPath).batch_id
+    batch = await read(request, lambda c: batches.get(c, actor_of(request), batch_id))
+    etag = etag_of(batch.version)
+    return not_modified(request, etag) or json_answer(batch, headers={"ETag": etag})
+
+
+@operation(
+    "GET",
+    "/v1/scenario-batches/{batch_id:str}/errors",
+    Contract(
+        operation_id="list_batch_errors",
+        summary="List the failed points of a batch, each with its reason",
+        tag=TAG,
+        path=BatchPath,
+        query=PageQuery,
+        answers={
+            200: Answer(
+                description="A page of failed points", body=PointFaultPage, headers=("Link",)
+            )
+        },
+    ),
+)
+async def list_batch_errors(request: ApiRequest) -> ApiResponse:
+    """Answer with a page of failed points."""
+    query = read_query(request, PageQuery)
+    batch_id = read_path(request, BatchPath).batch_id
+    page = await read(
+        request,
+        lambda c: batches.list_faults(
+            c,
+            actor_of(request),
+            batch_id,
+            page_size=min(query.page_size, settings_of(request).limits.page_size),
+            page_token=query.page_token,
+        ),
+    )
+    return json_answer(page, headers=link_header(request, page.next_page_token))
+
+
+@operation(
+    "POST",
+    "/v1/scenario-batches/{batch_id:str}/cancellation",
+    Contract(
+        operation_id="cancel_batch",
+        summary="Cancel a batch; finished points are kept",
+        description="Repeating it is harmless; a batch that has ended answers 409.",
+        tag=TAG,
+        path=BatchPath,
+        problems=(409,),
+        answers={202: Answer(description="It is or will be canceled", body=BatchOut)},
+    ),
+)
+async def cancel_batch(request: ApiRequest) -> ApiResponse:
+    """Cancel the batch."""
+    refuse_query(request)
+    batch_id = read_path(request, BatchPath).batch_id
+    batch = await write(request, lambda c: batches.cancel(c, actor_of(request), batch_id))
+    return json_answer(batch, status=202)
+
+
+routes: list[HTTPRouteHandler] = [
+    submit_batch,
+    list_batches,
+    get_batch,
+    list_batch_errors,
+    cancel_batch,
+]

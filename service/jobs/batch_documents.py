@@ -1,0 +1,205 @@
+"""What a caller sends for a batch and what it gets back."""
+
+from datetime import date, datetime
+from typing import Annotated, Any, Literal
+from uuid import UUID
+
+from msgspec import Meta, Struct
+
+BatchState = Literal[
+    "queued", "running", "canceling", "succeeded", "partially_failed", "failed", "canceled"
+]
+TERMINAL_STATES = ("succeeded", "partially_failed", "failed", "canceled")
+WITH_RESULTS = ("succeeded", "partially_failed", "canceled")
+
+Name = Annotated[str, Meta(min_length=1, max_length=200)]
+CustomId = Annotated[
+    str, Meta(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9][A-Za-z0-9._:-]*$")
+]
+Currency = Annotated[
+    str, Meta(pattern=r"^[A-Z]{3}$", description="ISO 4217 code", examples=["EUR"])
+]
+ScenarioObject = Annotated[
+    dict[str, Any],
+    Meta(
+        description="A whole scenario; see the Scenario schema.",
+        extra_json_schema={"$ref": "#/components/schemas/Scenario"},
+    ),
+]
+Overrides = Annotated[
+    dict[str, Any],
+    Meta(
+        description="Paths and the values put there, applied after the profile's defaults; a value "
+        'replaces everything at its path, e.g. {"num_gpus": 512, "variability.transient": null}.',
+        examples=[{"slow_groups": [{"count": 1, "speed_fraction": 0.7}]}],
+    ),
+]
+
+
+class Pricing(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which rate key prices the item, where it is not the profile's."""
+
+    gpu_type: Annotated[str, Meta(min_length=1, max_length=64)]
+    cost_center: Annotated[str, Meta(min_length=1, max_length=64)] | None = None
+
+
+class BatchItemIn(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One scenario of a batch, or a grid of them: a profile or an inline scenario."""
+
+    custom_id: Annotated[CustomId, Meta(description="Unique in the batch.")]
+    name: (
+        Annotated[
+            Name, Meta(description="Names the scenario for the loss history; default: custom_id.")
+        ]
+        | None
+    ) = None
+    profile: (
+        Annotated[
+            str,
+            Meta(
+                min_length=1,
+                max_length=80,
+                description="`slug` (newest revision) or `slug@revision`.",
+                examples=["prod-h100@1"],
+            ),
+        ]
+        | None
+    ) = None
+    scenario: ScenarioObject | None = None
+    overrides: Overrides = {}
+    axes: Annotated[
+        list[dict[str, Any]],
+        Meta(
+            max_length=16,
+            description="Grid axes, multiplied with each other in the order listed: "
+            "`{path, values | range | logspace | powers_of_two}` or `{zip: [axis, …]}`.",
+            examples=[[{"path": "num_gpus", "powers_of_two": {"start": 8, "stop": 131072}}]],
+        ),
+    ] = []
+    headline: (
+        Annotated[
+            dict[str, Any],
+            Meta(description="The one point that totals count: a value for every axis path."),
+        ]
+        | None
+    ) = None
+    pricing: Pricing | None = None
+    start_on: date | None = None
+
+
+class BatchIn(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A batch of scenarios over one loss window."""
+
+    name: Name
+    items: Annotated[list[BatchItemIn], Meta(min_length=1)]
+    start_on: (
+        Annotated[date, Meta(description="First day of the loss window; default: today (UTC).")]
+        | None
+    ) = None
+    currency: (
+        Annotated[Currency, Meta(description="Money is given in it where dated rates exist.")]
+        | None
+    ) = None
+    metadata: Annotated[
+        dict[
+            Annotated[str, Meta(min_length=1, max_length=64)], Annotated[str, Meta(max_length=512)]
+        ],
+        Meta(max_length=16),
+    ] = {}
+
+
+class Counts(Struct, frozen=True, kw_only=True):
+    """Items by state; they sum to `total`."""
+
+    total: int
+    pending: int
+    running: int
+    succeeded: int
+    failed: int
+    canceled: int
+
+
+class Notice(Struct, frozen=True, kw_only=True):
+    """Something the caller should know that is no error."""
+
+    pointer: str
+    code: str
+    detail: str
+
+
+class BatchOut(Struct, frozen=True, kw_only=True):
+    """A batch: its state, its progress and where to go on."""
+
+    id: UUID
+    name: str
+    state: BatchState
+    counts: Counts
+    points_done: int
+    points_failed: int
+    points_total: int
+    start_on: date
+    currency: str | None
+    metadata: dict[str, str]
+    input_digest: str
+    model_version: str
+    warnings: list[Notice]
+    failure: str | None
+    rates_as_of: datetime | None
+    created_at: datetime
+    created_by: str
+    queued_at: datetime
+    running_at: datetime | None
+    canceling_at: datetime | None
+    ended_at: datetime | None
+    version: int
+    results_url: str
+    errors_url: str
+
+
+class BatchPage(Struct, frozen=True, kw_only=True):
+    """A page of batches, newest first."""
+
+    items: list[BatchOut]
+    next_page_token: str | None
+
+
+class PlannedItemOut(Struct, frozen=True, kw_only=True):
+    """What an item would compute."""
+
+    custom_id: str
+    profile: str | None
+    points: int
+    points_failing: int
+    headline_point: int | None
+    scenario: ScenarioObject
+
+
+class BatchPlanOut(Struct, frozen=True, kw_only=True):
+    """The answer to `validate_only=true`: nothing was stored."""
+
+    points_total: int
+    points_failing: int
+    estimated_s: Annotated[float, Meta(description="Estimate from the measured points per second.")]
+    input_digest: str
+    items: list[PlannedItemOut]
+    warnings: list[Notice]
+
+
+class PointFaultOut(Struct, frozen=True, kw_only=True):
+    """One failed point and the rule that it breaks."""
+
+    item: int
+    custom_id: str
+    point: int
+    inputs: dict[str, Any]
+    pointer: str
+    code: str
+    detail: str
+
+
+class PointFaultPage(Struct, frozen=True, kw_only=True):
+    """A page of failed points."""
+
+    errors_total: int
+    items: list[PointFaultOut]
+    next_page_token: str | None

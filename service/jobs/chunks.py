@@ -1,0 +1,100 @@
+"""One chunk of a batch: expand, evaluate, encode. Runs in a compute process; ids and JSON in.
+
+A chunk is `CHUNK_POINTS` consecutive points of the batch, whatever items they belong to, and a
+whole number of blocks, so that block numbers do not depend on who computes what.
+"""
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from service.db.blocks import EncodedBlock, encode_columns
+from service.jobs.planning import CHUNK_POINTS
+from service.model.grid import Grid, build_grid, decode_axes
+from service.model.inputs import input_columns
+from service.model.kernel import evaluate
+from service.model.scenario import decode_scenario
+
+Array = NDArray[Any]
+
+
+class ItemSpan(msgspec.Struct, frozen=True, kw_only=True):
+    """An item as the compute process needs it."""
+
+    position: int
+    scenario: bytes
+    axes: bytes
+    first_point: int
+    num_points: int
+
+
+class ComputedChunk(msgspec.Struct, frozen=True, kw_only=True):
+    """Encoded blocks, and per item (position, points, failed points)."""
+
+    chunk: int
+    blocks: list[EncodedBlock]
+    progress: list[tuple[int, int, int]]
+
+
+def num_chunks(num_points: int) -> int:
+    """Chunks of a batch with so many points."""
+    return -(-num_points // CHUNK_POINTS)
+
+
+def compute_chunk(
+    chunk: int,
+    items: Sequence[ItemSpan],
+    columns: Sequence[str],
+) -> ComputedChunk:
+    """Compute the chunk's points; `columns` are the stored input columns of the whole batch."""
+    start = chunk * CHUNK_POINTS
+    stop = start + CHUNK_POINTS
+    parts: list[Mapping[str, Array]] = []
+    progress = []
+    for item in items:
+        begin = max(start, item.first_point)
+        end = min(stop, item.first_point + item.num_points)
+        if begin >= end:
+            continue
+        part = _evaluate_span(item, begin - item.first_point, end - item.first_point, columns)
+        parts.append(part)
+        progress.append((item.position, end - begin, int(np.count_nonzero(part["failure"]))))
+    table = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    return ComputedChunk(
+        chunk=chunk,
+        blocks=encode_columns(table),
+        progress=progress,
+    )
+
+
+def _evaluate_span(
+    item: ItemSpan, start: int, stop: int, columns: Sequence[str]
+) -> dict[str, Array]:
+    expanded = grid_of(item.scenario, item.axes).columns(start, stop)
+    results = evaluate(expanded)
+    inputs = input_columns(expanded)
+    absent = np.full(stop - start, np.nan)
+    return {
+        "item": np.full(stop - start, item.position, dtype=np.int64),
+        "failure": results.failure,
+        **{name: inputs.get(name, absent) for name in columns},
+        **results.columns,
+    }
+
+
+@lru_cache(maxsize=64)
+def grid_of(scenario: bytes, axes: bytes) -> Grid:
+    """The grid of a stored item; kept, since the chunks of an item come one after the other."""
+    base = decode_scenario(msgspec.json.decode(scenario))
+    decoded = decode_axes(msgspec.json.decode(axes))
+    # The limit was applied when the batch was accepted; a later, lower limit must not strand it.
+    return build_grid(base, decoded, max_points=1 << 62)
+
+
+def stored_input_columns(scenario: bytes, axes: bytes) -> tuple[str, ...]:
+    """Names of the input columns that the item stores."""
+    return tuple(input_columns(grid_of(scenario, axes).columns(0, 1)))

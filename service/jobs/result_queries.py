@@ -1,0 +1,184 @@
+"""What a caller may ask of stored results: filters, order, and their reading from text."""
+
+from datetime import datetime
+from typing import Annotated, Any, Literal, cast
+from uuid import UUID
+
+from msgspec import Meta, Struct
+
+from service.errors import MalformedError
+from service.model.results import COLUMNS
+
+Operator = Literal["eq", "ne", "lt", "le", "gt", "ge", "is_null"]
+OPERATORS: tuple[Operator, ...] = ("eq", "ne", "lt", "le", "gt", "ge", "is_null")
+COST_COLUMN = "cost_of_loss"
+POSITION_COLUMNS = ("point", "item")
+MAX_FILTERS = 20
+MAX_ORDERS = 5
+
+
+class ResultFilters(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Filters and order of a list of results."""
+
+    batch: Annotated[UUID, Meta(description="Only this batch.")] | None = None
+    profile: (
+        Annotated[str, Meta(max_length=80, description="Profile `slug`, or `slug@revision`.")]
+        | None
+    ) = None
+    name: Annotated[str, Meta(max_length=200, description="Scenario name.")] | None = None
+    created_after: (
+        Annotated[datetime, Meta(tz=True, description="Only batches made after this moment.")]
+        | None
+    ) = None
+    created_before: (
+        Annotated[datetime, Meta(tz=True, description="Only batches made before this moment.")]
+        | None
+    ) = None
+    num_gpus_min: Annotated[int, Meta(ge=1)] | None = None
+    num_gpus_max: Annotated[int, Meta(ge=1)] | None = None
+    where: Annotated[
+        tuple[Annotated[str, Meta(max_length=200)], ...],
+        Meta(
+            max_length=MAX_FILTERS,
+            description="`path:op:value` with eq ne lt le gt ge, or `path:is_null:true|false`, on "
+            "any axis path or result column; may be repeated.",
+            examples=[["efficiency_fraction:lt:0.9"]],
+        ),
+    ] = ()
+    order_by: Annotated[
+        str,
+        Meta(
+            max_length=500,
+            description="Columns or axis paths, `-` for falling, e.g. "
+            "`-gpu_hours_lost,num_gpus`; `cost_of_loss` needs `currency`.",
+            examples=["-gpu_hours_lost"],
+        ),
+    ] = ""
+    currency: (
+        Annotated[
+            str,
+            Meta(
+                pattern=r"^[A-Z]{3}$",
+                description="Only batches priced in it; needed to sort or filter by cost.",
+            ),
+        ]
+        | None
+    ) = None
+
+
+class ResultsQuery(ResultFilters, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A page of results."""
+
+    page_size: Annotated[
+        int, Meta(ge=1, description="50 by default; more than 1 000 becomes 1 000.")
+    ] = 50
+    page_token: Annotated[str, Meta(description="Of the page before.")] | None = None
+
+
+class Condition(Struct, frozen=True, kw_only=True):
+    """One filter on a stored column."""
+
+    column: str
+    operator: Operator
+    value: float | bool | str
+
+
+class Sorting(Struct, frozen=True, kw_only=True):
+    """One column of the order."""
+
+    column: str
+    descending: bool
+
+
+KINDS = {column.name: column for column in COLUMNS}
+
+
+def read_conditions(filters: ResultFilters) -> list[Condition]:
+    """All filters on columns; raises `MalformedError` naming the faulty one."""
+    conditions = [_read_condition(text) for text in filters.where]
+    for value, operator in ((filters.num_gpus_min, "ge"), (filters.num_gpus_max, "le")):
+        if value is not None:
+            conditions.append(
+                Condition(
+                    column="num_gpus", operator=cast("Operator", operator), value=float(value)
+                )
+            )
+    return conditions
+
+
+def read_order(filters: ResultFilters) -> list[Sorting]:
+    """The order; raises `MalformedError` for a repeated column or too many of them."""
+    parts = [part.strip() for part in filters.order_by.split(",") if part.strip()]
+    order = [Sorting(column=part.lstrip("-"), descending=part.startswith("-")) for part in parts]
+    if len(order) > MAX_ORDERS:
+        raise MalformedError(f"order_by names {len(order)} columns, but {MAX_ORDERS} is the limit")
+    if len({sorting.column for sorting in order}) < len(order):
+        raise MalformedError(f"order_by names a column twice: {filters.order_by}")
+    return order
+
+
+def check_columns(names: set[str], stored: set[str], currency: str | None) -> None:
+    """Refuse names that no stored batch could have; raises `MalformedError` naming them."""
+    known = stored | set(KINDS) | {COST_COLUMN, *POSITION_COLUMNS}
+    unknown = sorted(name for name in names if name not in known and not _is_input_path(name))
+    if unknown:
+        raise MalformedError(
+            f"unknown column {unknown[0]!r}: use a result column (see the documentation) or "
+            "an axis path such as num_gpus or variability.transient.cv"
+        )
+    if COST_COLUMN in names and currency is None:
+        raise MalformedError("cost_of_loss can be sorted and filtered only with currency=")
+
+
+def _is_input_path(name: str) -> bool:
+    return name in INPUT_PATHS or (
+        name.startswith("slow_groups.")
+        and name.rsplit(".", maxsplit=1)[-1] in {"count", "speed_fraction"}
+    )
+
+
+INPUT_PATHS = frozenset(
+    {
+        "num_gpus",
+        "load_ms",
+        "compute_ms",
+        "communication.allreduce_ms",
+        "variability.transient.cv",
+        "period_days",
+    }
+)
+
+
+def _read_condition(text: str) -> Condition:
+    parts = text.split(":", 2)
+    if len(parts) != 3 or parts[1] not in OPERATORS:  # path, operator, value
+        raise MalformedError(
+            f"where={text!r} is not path:op:value with op one of {' '.join(OPERATORS)}"
+        )
+    path, operator, value = parts
+    return Condition(
+        column=path,
+        operator=cast("Operator", operator),
+        value=_read_value(text, path, operator, value),
+    )
+
+
+def _read_value(text: str, path: str, operator: str, value: str) -> float | bool | str:
+    if operator == "is_null":
+        if value not in {"true", "false"}:
+            raise MalformedError(f"where={text!r}: is_null takes true or false")
+        return value == "true"
+    column: Any = KINDS.get(path)
+    if column is not None and column.kind == "enum":
+        if value not in column.labels or operator not in {"eq", "ne"}:
+            raise MalformedError(
+                f"where={text!r}: {path} is compared by eq or ne with {', '.join(column.labels)}"
+            )
+        return value
+    try:
+        number = float(value)
+    except ValueError as error:
+        raise MalformedError(f"where={text!r}: {value!r} is no number") from error
+    if number != number or number in {float("inf"), float("-inf")}:  # noqa: PLR0124 - NaN
+        raise MalformedError(f"where={text!r}: {value!r} is no finite number")
+    return number
