@@ -2,4 +2,6 @@
 
 from service.cli import main
 
-main()
+# Compute processes are spawned: each imports this module again, and must not start the program.
+if __name__ == "__main__":
+    main()
