@@ -17,7 +17,7 @@ from service.db.engine import Connection, Row
 from service.db.results import fetch_points
 from service.jobs.chunks import CHUNK_POINTS, ComputedChunk, ItemSpan, num_chunks
 from service.jobs.rates import rates_for
-from service.reports.money import Rate, price_days
+from service.reports.pricing import price_days
 
 SUMMARY_COLUMNS = (
     "num_gpus",
@@ -166,7 +166,7 @@ def _priced_days(
     period_days: int = item.scenario["period_days"]
     if batch.currency is None or item.gpu_type is None:
         return [(None, None, period_days)]
-    rates: list[Rate] = rates_for(
+    rates = rates_for(
         connection, batch.team_id, item.gpu_type, batch.currency, item.cost_center
     )
     window = price_days(rates, item.start_on, period_days)

@@ -1,0 +1,66 @@
+"""Stored results as they are answered."""
+
+from datetime import date, datetime
+from typing import Any
+from uuid import UUID
+
+from msgspec import Struct
+
+from service.jobs.batch_documents import ScenarioObject
+from service.jobs.output_columns import ResultColumns
+from service.reports.money import CostStatus, Money
+
+
+class RateDays(Struct, frozen=True, kw_only=True):
+    """A rate and how many days of the window it prices."""
+
+    id: UUID
+    days: int
+
+
+class ResultOut(Struct, frozen=True, kw_only=True):
+    """One point: what was put in, what came out, and what the loss costs."""
+
+    id: str
+    batch_id: UUID
+    custom_id: str
+    name: str
+    point: int
+    profile: str | None
+    start_on: date
+    inputs: dict[str, Any]
+    result: ResultColumns
+    cost_of_loss: Money | None
+    cost_status: CostStatus
+    unpriced_days: int
+    rates: list[RateDays]
+
+
+class ResultPage(Struct, frozen=True, kw_only=True):
+    """A page of results."""
+
+    items: list[ResultOut]
+    next_page_token: str | None
+
+
+class Provenance(Struct, frozen=True, kw_only=True):
+    """Everything that is needed to compute the same result again."""
+
+    scenario: ScenarioObject
+    seed: int
+    model_version: str
+    item_input_digest: str
+    profile_revision_id: UUID | None
+    gpu_type: str | None
+    cost_center: str | None
+    currency: str | None
+    rates_as_of: datetime | None
+    pricing: int
+    reproduce: dict[str, Any]
+
+
+class ResultDetail(Struct, frozen=True, kw_only=True):
+    """One result with its provenance; `reproduce` is a body for `POST /v1/evaluations`."""
+
+    result: ResultOut
+    provenance: Provenance

@@ -1,0 +1,309 @@
+"""Use cases of stored results: list with filters and order, read one."""
+
+from collections.abc import Sequence
+from itertools import groupby
+from typing import Any
+from uuid import UUID
+
+import msgspec
+import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from service.db import batches
+from service.db.engine import Connection, Row
+from service.db.results import BatchRef, Cursor, Derived, Filter, Order, fetch_points, scan
+from service.errors import MalformedError, NotFoundError
+from service.jobs.actors import Actor
+from service.jobs.batch_documents import WITH_RESULTS
+from service.jobs.batches import require_finished
+from service.jobs.chunks import grid_of
+from service.jobs.output_columns import ResultColumns
+from service.jobs.page_tokens import make_token, read_token
+from service.jobs.prices import BatchPrices, ItemPrice, read_prices
+from service.jobs.result_documents import (
+    Provenance,
+    RateDays,
+    ResultDetail,
+    ResultOut,
+    ResultPage,
+)
+from service.jobs.result_queries import (
+    COST_COLUMN,
+    KINDS,
+    ResultFilters,
+    ResultsQuery,
+    check_columns,
+    read_conditions,
+    read_order,
+)
+from service.model.results import COLUMNS
+from service.reports.pricing import priced
+
+OUTPUTS = tuple(column.name for column in COLUMNS)
+MAX_BATCHES = 10_000
+
+
+class Selection(Struct, frozen=True, kw_only=True):
+    """The batches, items and prices that a query is about, newest batch first."""
+
+    refs: list[BatchRef]
+    batches: dict[UUID, Row[Any]]
+    items: dict[UUID, list[Row[Any]]]
+    prices: dict[UUID, BatchPrices]
+    filters: list[Filter]
+    order: list[Order]
+
+    def item_price(self, item: Row[Any]) -> ItemPrice | None:
+        """How the item is priced; None for a batch that ended without a pricing."""
+        prices = self.prices.get(item.batch_id)
+        return None if prices is None else prices.by_item.get(item.id)
+
+
+def list_page(
+    connection: Connection, actor: Actor, query: ResultsQuery, *, max_page_size: int
+) -> ResultPage:
+    """A page of computed points.
+
+    Raises `MalformedError` for a faulty filter, `NotFoundError` for an unknown batch and
+    `ConflictError` for one that has not ended.
+    """
+    size = min(query.page_size, max_page_size)
+    bound = msgspec.to_builtins(query)
+    del bound["page_token"], bound["page_size"]
+    cursor = read_token(query.page_token, bound, Cursor)
+    selection = select(connection, actor, query)
+    found = scan(
+        connection,
+        selection.refs,
+        selection.filters,
+        selection.order,
+        after=cursor,
+        limit=size + 1,
+    )
+    shown = found[:size]
+    places = [(ref.batch_id, ref.point) for ref in shown]
+    more = len(found) > size
+    return ResultPage(
+        items=rows_of(connection, selection, places),
+        next_page_token=make_token(bound, shown[-1].cursor) if more else None,
+    )
+
+
+def read_one(connection: Connection, actor: Actor, result_id: str) -> ResultDetail:
+    """One result by `{batch_id}.{point}`, with what is needed to compute it again."""
+    head, _, tail = result_id.partition(".")
+    try:
+        batch_id, point = UUID(head), int(tail) if tail.isascii() and tail.isdecimal() else -1
+    except ValueError as error:
+        raise NotFoundError(f"there is no result {result_id!r}") from error
+    batch = require_finished(connection, actor, batch_id)
+    if not 0 <= point < batch.points_total:
+        raise NotFoundError(f"there is no result {result_id!r}")
+    selection = _selection(connection, [batch], [], [])
+    rows = rows_of(connection, selection, [(batch_id, point)])
+    if not rows:
+        raise NotFoundError(
+            f"point {point} of batch {batch_id} was not computed; see the batch's errors"
+        )
+    item = _item_at(selection.items[batch_id], point)
+    return ResultDetail(
+        result=rows[0], provenance=_provenance(selection, batch, item, point - item.first_point)
+    )
+
+
+def select(connection: Connection, actor: Actor, query: ResultFilters) -> Selection:
+    """Resolve the filters to batches, items and stored columns."""
+    conditions, order = read_conditions(query), read_order(query)
+    names = {condition.column for condition in conditions} | {part.column for part in order}
+    chosen = _batches(connection, actor, query)
+    check_columns(names, {name for batch in chosen for name in batch.columns}, query.currency)
+    return _selection(
+        connection,
+        chosen,
+        [
+            Filter(
+                column=condition.column,
+                operator=condition.operator,
+                value=_stored_value(condition.column, condition.value),
+            )
+            for condition in conditions
+        ],
+        [Order(column=part.column, descending=part.descending) for part in order],
+        query,
+    )
+
+
+def rows_of(
+    connection: Connection, selection: Selection, places: Sequence[tuple[UUID, int]]
+) -> list[ResultOut]:
+    """The results at (batch, point), in the order given; failed points are left out."""
+    found: dict[tuple[UUID, int], ResultOut] = {}
+    by_batch = sorted(places, key=lambda place: place[0].bytes)
+    for batch_id, group in groupby(by_batch, key=lambda place: place[0]):
+        points = np.array([point for _, point in group], dtype=np.int64)
+        table = fetch_points(connection, batch_id, points, ("failure", *OUTPUTS))
+        for row, point in enumerate(points.tolist()):
+            if table["failure"][row] == 0:
+                found[batch_id, point] = _row(selection, batch_id, point, table, row)
+    return [found[place] for place in places if place in found]
+
+
+def _row(
+    selection: Selection,
+    batch_id: UUID,
+    point: int,
+    table: dict[str, NDArray[Any]],
+    row: int,
+) -> ResultOut:
+    item = _item_at(selection.items[batch_id], point)
+    price = selection.item_price(item)
+    window = price.window if price else None
+    cost = priced(float(table["gpu_hours_lost"][row]), window, price.currency if price else None)
+    return ResultOut(
+        id=f"{batch_id}.{point}",
+        batch_id=batch_id,
+        custom_id=item.custom_id,
+        name=item.name,
+        point=point,
+        profile=_profile(item),
+        start_on=item.start_on,
+        inputs=grid_of(*_documents(item)).inputs_at(point - item.first_point),
+        result=ResultColumns(**{name: shown_value(name, table[name][row]) for name in OUTPUTS}),
+        cost_of_loss=cost.cost,
+        cost_status=cost.cost_status,
+        unpriced_days=window.unpriced_days if window else item.scenario["period_days"],
+        rates=[
+            RateDays(id=UUID(line.rate_id), days=line.days)
+            for line in (window.lines if window else ())
+        ],
+    )
+
+
+def shown_value(name: str, value: Any) -> Any:
+    """A stored value as it is answered: NaN is null, an enum code is its label."""
+    column = KINDS[name]
+    plain = value.item()
+    if column.kind == "enum":
+        return column.labels[plain] if plain >= 0 else None
+    if isinstance(plain, float) and not np.isfinite(plain):
+        return None
+    return int(plain) if column.kind == "int64" else plain
+
+
+def _stored_value(
+    column: str,
+    value: float | bool | str,  # noqa: FBT001 - is_null takes true or false
+) -> float | bool:
+    if isinstance(value, str):
+        return float(KINDS[column].labels.index(value))
+    return value
+
+
+def _batches(connection: Connection, actor: Actor, query: ResultFilters) -> list[Row[Any]]:
+    if query.batch is not None:
+        batch = require_finished(connection, actor, query.batch)
+        return [batch] if query.currency in {None, batch.currency} else []
+    found = batches.list_batches(
+        connection,
+        actor.team_id,
+        limit=MAX_BATCHES + 1,
+        states=WITH_RESULTS,
+        created_after=query.created_after,
+        created_before=query.created_before,
+    )
+    if len(found) > MAX_BATCHES:
+        raise MalformedError(
+            f"more than {MAX_BATCHES} batches match: narrow them with created_after"
+        )
+    return [row for row in found if query.currency in {None, row.currency}]
+
+
+def _selection(
+    connection: Connection,
+    chosen: list[Row[Any]],
+    filters: list[Filter],
+    order: list[Order],
+    query: ResultFilters | None = None,
+) -> Selection:
+    ids = [batch.id for batch in chosen]
+    items: dict[UUID, list[Row[Any]]] = {batch_id: [] for batch_id in ids}
+    for item in batches.list_items(connection, ids) if ids else []:
+        items[item.batch_id].append(item)
+    prices = read_prices(connection, ids) if ids else {}
+    selection = Selection(
+        refs=[],
+        batches={batch.id: batch for batch in chosen},
+        items=items,
+        prices=prices,
+        filters=filters,
+        order=order,
+    )
+    for batch in chosen:
+        wanted = [
+            item.position for item in items[batch.id] if query is None or _matches(item, query)
+        ]
+        if wanted:
+            whole = len(wanted) == len(items[batch.id])
+            selection.refs.append(
+                BatchRef(
+                    batch_id=batch.id,
+                    items=None if whole else tuple(wanted),
+                    derived={
+                        COST_COLUMN: Derived(
+                            source="gpu_hours_lost", factors=_factors(selection, items[batch.id])
+                        )
+                    },
+                )
+            )
+    return selection
+
+
+def _factors(selection: Selection, items: list[Row[Any]]) -> NDArray[np.float64]:
+    """Mean price by item position, as a stand-in to sort and filter by; NaN without a price."""
+    prices = [selection.item_price(item) for item in items]
+    exact = [None if price is None else price.price for price in prices]
+    return np.array([np.nan if price is None else float(price) for price in exact])
+
+
+def _matches(item: Row[Any], query: ResultFilters) -> bool:
+    if query.name is not None and item.name != query.name:
+        return False
+    return query.profile is None or query.profile in {item.profile_slug, _profile(item)}
+
+
+def _item_at(items: Sequence[Row[Any]], point: int) -> Row[Any]:
+    low, high = 0, len(items) - 1
+    while low < high:
+        middle = (low + high + 1) // 2
+        if items[middle].first_point <= point:
+            low = middle
+        else:
+            high = middle - 1
+    return items[low]
+
+
+def _profile(item: Row[Any]) -> str | None:
+    return None if item.profile_slug is None else f"{item.profile_slug}@{item.profile_revision}"
+
+
+def _documents(item: Row[Any]) -> tuple[bytes, bytes]:
+    return msgspec.json.encode(item.scenario), msgspec.json.encode(item.axes)
+
+
+def _provenance(selection: Selection, batch: Row[Any], item: Row[Any], point: int) -> Provenance:
+    scenario = msgspec.to_builtins(grid_of(*_documents(item)).point_scenario(point))
+    prices = selection.prices.get(batch.id)
+    return Provenance(
+        scenario=scenario,
+        seed=scenario["seed"],
+        model_version=batch.model_version,
+        item_input_digest=item.input_digest,
+        profile_revision_id=item.profile_revision_id,
+        gpu_type=item.gpu_type,
+        cost_center=item.cost_center,
+        currency=batch.currency,
+        rates_as_of=prices.rates_as_of if prices else None,
+        pricing=prices.sequence if prices else 0,
+        reproduce={"scenario": scenario},
+    )
