@@ -118,6 +118,5 @@ def refuse_overlaps(
             f"{len(clashes)} other rate(s) of {rate.gpu_type!r} in "
             f"{rate.price_per_gpu_hour.currency}{center} are valid on days of the new one; "
             "end them first with a correction",
-            problem="overlapping-rate",
             errors=clashes,
         )

@@ -191,7 +191,7 @@ def _refuse(faults: list[FieldFault], overlaps: list[FieldFault]) -> None:
     detail = f"nothing was imported: {len(found)} fault(s){shown}"
     if faults:
         raise InvalidError(detail, errors=found[:MAX_FAULTS])
-    raise ConflictError(detail, problem="overlapping-rate", errors=found[:MAX_FAULTS])
+    raise ConflictError(detail, errors=found[:MAX_FAULTS])
 
 
 def _line_of(fault: FieldFault) -> int:
