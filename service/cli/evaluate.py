@@ -1,0 +1,138 @@
+"""`trainard evaluate`: one scenario or a grid of them, from a file, without a service."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import msgspec
+import rich_click as click
+from rich.console import Console
+from rich.progress import Progress
+
+from service.cli.evaluation_formats import FORMATS, Chunk
+from service.cli.faults import refuse
+from service.errors import FieldFault, InvalidError
+from service.jobs.documents import decode_document
+from service.model.grid import Grid, build_grid, decode_axes
+from service.model.kernel import evaluate
+from service.model.problems import InvalidScenario
+from service.model.rules import describe_failure
+from service.model.scenario import decode_scenario
+from service.settings import Limits
+
+CHUNK_POINTS = 50_000
+TABLE_ROWS = 50
+
+
+class EvaluationFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A scenario with grid axes; a file that is a scenario itself has none."""
+
+    scenario: dict[str, Any]
+    axes: list[dict[str, Any]] = []
+
+
+@click.command("evaluate")
+@click.argument("file", type=click.File("rb"), metavar="FILE")
+@click.option(
+    "--format",
+    "output_format",
+    type=click.Choice(list(FORMATS)),
+    default="table",
+    show_default=True,
+    help="`table` to read, `csv` for a spreadsheet, `json` for a program.",
+)
+@click.option(
+    "--limit",
+    type=click.IntRange(min=1),
+    help=f"Compute only the first so many points. Default: {TABLE_ROWS} in a table, else all.",
+)
+def command(*, file: BinaryIO, output_format: str, limit: int | None) -> None:
+    """Compute one scenario, or a grid of them, from a file.
+
+    FILE is JSON: a scenario, or {"scenario": …, "axes": […]}; `-` reads standard input:
+
+        trainard evaluate scenario.json
+
+        trainard evaluate grid.json --format csv > losses.csv
+
+    A scenario that loses 176 008 GPU-hours in 30 days to one slow GPU among 1 024:
+
+        {"num_gpus": 1024, "load_ms": 30, "compute_ms": 300, "communication": {"kind": "fixed",
+        "allreduce_ms": 80}, "slow_groups": [{"count": 1, "speed_fraction": 0.7}]}
+
+    Axes are e.g. [{"path": "num_gpus", "powers_of_two": {"start": 8, "stop": 131072}}]. Exit code 2
+    and every fault with its place in the file when it cannot be computed.
+    """
+    grid = _grid(file)
+    for warning in grid.warnings:
+        click.echo(f"note: {warning.pointer}: {warning.detail}", err=True)
+    if limit is None and output_format == "table":
+        limit = TABLE_ROWS
+    shown = grid.num_points if limit is None else min(limit, grid.num_points)
+    FORMATS[output_format](grid, _computed(grid, shown), sys.stdout)
+    if shown < grid.num_points:
+        click.echo(
+            f"{grid.num_points - shown} more points: --limit {grid.num_points} or another --format "
+            "shows them",
+            err=True,
+        )
+
+
+def _grid(file: BinaryIO) -> Grid:
+    value = _decoded(file)
+    wrapped = isinstance(value, dict) and "scenario" in value
+    prefix = "/scenario" if wrapped else ""
+    faults: list[FieldFault] = []
+    try:
+        document = decode_document(value if wrapped else {"scenario": value}, EvaluationFile)
+        grid = build_grid(
+            decode_scenario(document.scenario),
+            decode_axes(document.axes),
+            max_points=Limits().points_per_batch,
+        )
+    except InvalidError as error:
+        refuse(_name(file), error.errors)
+    except InvalidScenario as error:
+        for fault in error.problems:
+            of_axes = fault.pointer.startswith("/axes")
+            faults.append(_placed(fault.pointer if of_axes else prefix + fault.pointer, fault))
+        refuse(_name(file), faults)
+    if all(failures.all() for failures in _failures(grid)):
+        fault = describe_failure(int(grid.failures(0, 1)[0]), grid.point_scenario(0))
+        refuse(_name(file), [_placed(prefix + fault.pointer, fault)])
+    return grid
+
+
+def _decoded(file: BinaryIO) -> Any:
+    try:
+        return msgspec.json.decode(file.read())
+    except (msgspec.DecodeError, RecursionError) as error:
+        detail = f"this is no JSON: {error}"
+        refuse(_name(file), [FieldFault(pointer="", code="malformed_json", detail=detail)])
+
+
+def _failures(grid: Grid) -> Iterator[Any]:
+    for start in range(0, grid.num_points, CHUNK_POINTS):
+        yield grid.failures(start, min(start + CHUNK_POINTS, grid.num_points))
+
+
+def _placed(pointer: str, fault: Any) -> FieldFault:
+    return FieldFault(pointer=pointer, code=fault.code, detail=fault.detail)
+
+
+def _name(file: BinaryIO) -> str:
+    return str(file.name) if isinstance(file.name, str | Path) else "standard input"
+
+
+def _computed(grid: Grid, num_points: int) -> Iterator[Chunk]:
+    """Compute chunk by chunk, with a progress bar on standard error where there are several."""
+    starts = range(0, num_points, CHUNK_POINTS)
+    with Progress(
+        console=Console(stderr=True), transient=True, disable=len(starts) == 1
+    ) as progress:
+        task = progress.add_task("Computing", total=num_points)
+        for start in starts:
+            stop = min(start + CHUNK_POINTS, num_points)
+            yield Chunk(start=start, results=evaluate(grid.columns(start, stop)))
+            progress.update(task, completed=stop)

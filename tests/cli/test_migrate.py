@@ -1,0 +1,35 @@
+from service.db import migrate
+from tests.cli.conftest import Program
+
+
+def test_up_shows_what_it_did(trainard: Program) -> None:
+    url = "sqlite:///new.db"
+    first = trainard("migrate", "--database-url", url)
+    assert first.returncode == 0, first.stderr
+    assert f"migrated from base (no tables) to {migrate.head()} (newest)" in first.stdout
+    assert "nothing to do" in trainard("migrate", "--database-url", url).stdout
+
+
+def test_down_needs_a_yes(trainard: Program) -> None:
+    url = "sqlite:///new.db"
+    trainard("migrate", "--database-url", url)
+    refused = trainard("migrate", "--database-url", url, "--down-to", "base")
+    assert refused.returncode == 2
+    assert "add --yes" in refused.stderr
+    done = trainard("migrate", "--database-url", url, "--down-to", "base", "--yes")
+    assert "to base (no tables)" in done.stdout
+
+
+def test_password_is_never_printed(trainard: Program) -> None:
+    refused = trainard("migrate", "--database-url", "postgresql://me:secret@127.0.0.1:1/x")
+    assert refused.returncode == 1
+    assert "postgresql://me@127.0.0.1:1/x" in refused.stderr
+    assert "secret" not in refused.stderr + refused.stdout
+    assert "Traceback" not in refused.stderr
+
+
+def test_unknown_revision_is_named(trainard: Program) -> None:
+    refused = trainard("migrate", "--database-url", "sqlite:///new.db", "--revision", "nope")
+    assert refused.returncode == 1
+    assert "nope" in refused.stderr
+    assert "Traceback" not in refused.stderr
