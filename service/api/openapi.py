@@ -1,0 +1,226 @@
+"""The OpenAPI 3.1 document, derived from the routes and their contracts."""
+
+import json
+import re
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+from litestar import Litestar
+from litestar.routes import HTTPRoute
+
+from service.api.contract import JSON, PROBLEM, TEXT, Answer, Contract
+from service.api.openapi_parts import (
+    HEADERS,
+    IDEMPOTENCY_KEY,
+    IF_MATCH,
+    IF_NONE_MATCH,
+    INFO_DESCRIPTION,
+    TAGS,
+    Part,
+    problem_responses,
+)
+from service.api.problems import Problem
+from service.api.versions import PRODUCT_VERSION
+from service.model.scenario import Scenario
+
+REFERENCE = "#/components/schemas/{name}"
+
+
+def document(app: Litestar) -> Part:
+    """The whole document as builtins; the order is stable: paths and schemas by name."""
+    schemas = _Schemas()
+    paths: dict[str, Part] = {}
+    for path, method, contract in sorted(_contracts(app), key=lambda found: found[:2]):
+        paths.setdefault(path, {})[method.lower()] = _operation(path, contract, schemas)
+    schemas.of(Problem)
+    # Documents keep a scenario as an object that refers to this schema.
+    schemas.of(Scenario)
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Trainard",
+            "version": PRODUCT_VERSION,
+            "description": INFO_DESCRIPTION,
+            "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
+        },
+        "servers": [{"url": "/"}],
+        "tags": [{"name": name, "description": text} for name, text in TAGS],
+        "paths": paths,
+        "components": {
+            "headers": HEADERS,
+            "responses": problem_responses(PROBLEM),
+            "schemas": dict(sorted(schemas.components.items())),
+        },
+    }
+
+
+def render(described: Part) -> bytes:
+    """The document as it is served and committed."""
+    return (json.dumps(described, indent=2, ensure_ascii=False) + "\n").encode()
+
+
+class _Schemas:
+    """The JSON schemas of all documents, each once."""
+
+    def __init__(self) -> None:
+        self.components: dict[str, Part] = {}
+
+    def of(self, kind: Any) -> Part:
+        """A schema that refers to the components; they are kept."""
+        (schema,), components = msgspec.json.schema_components([kind], ref_template=REFERENCE)
+        self._keep(components)
+        return schema
+
+    def fields_of(self, kind: type[msgspec.Struct]) -> dict[str, Part]:
+        """The schema of each field of a Struct that is itself no component."""
+        _, components = msgspec.json.schema_components([kind], ref_template=REFERENCE)
+        properties: dict[str, Part] = components.pop(kind.__name__)["properties"]
+        self._keep(components)
+        return properties
+
+    def _keep(self, components: dict[str, Part]) -> None:
+        for name, schema in components.items():
+            if self.components.setdefault(name, schema) != schema:
+                raise ValueError(f"two different documents are named {name}")
+
+
+def _contracts(app: Litestar) -> Iterable[tuple[str, str, Contract]]:
+    for route in app.routes:
+        if isinstance(route, HTTPRoute):
+            for handler in route.route_handlers:
+                contract = handler.opt.get("contract")
+                if isinstance(contract, Contract):
+                    for method in handler.http_methods:
+                        yield route.path_format, str(method), contract
+
+
+def _operation(path: str, contract: Contract, schemas: _Schemas) -> Part:
+    described: Part = {
+        "operationId": contract.operation_id,
+        "summary": contract.summary,
+        "tags": [contract.tag],
+    }
+    if contract.description:
+        described["description"] = contract.description
+    if parameters := _parameters(path, contract, schemas):
+        described["parameters"] = parameters
+    if contract.has_body:
+        described["requestBody"] = _request_body(contract, schemas)
+    described["responses"] = _responses(contract, schemas)
+    return described
+
+
+def _parameters(path: str, contract: Contract, schemas: _Schemas) -> list[Part]:
+    found = []
+    if contract.path is not None:
+        found += _declared("path", contract.path, schemas)
+    names = re.findall(r"{(\w+)}", path)
+    if sorted(names) != sorted(parameter["name"] for parameter in found):
+        raise ValueError(f"{contract.operation_id}: the contract's path is not that of {path}")
+    if contract.query is not None:
+        found += _declared("query", contract.query, schemas)
+    if contract.idempotent:
+        found.append(IDEMPOTENCY_KEY)
+    if contract.needs_if_match:
+        found.append(IF_MATCH)
+    if contract.conditional_get:
+        found.append(IF_NONE_MATCH)
+    found += [
+        {
+            "name": header.name,
+            "in": "header",
+            "required": header.required,
+            "description": header.description,
+            "schema": {"type": "string", "pattern": header.pattern},
+        }
+        for header in contract.request_headers
+    ]
+    return found
+
+
+def _declared(place: str, kind: type[msgspec.Struct], schemas: _Schemas) -> list[Part]:
+    fields = schemas.fields_of(kind)
+    return [
+        _parameter(place, field.encode_name, fields[field.encode_name], required=field.required)
+        for field in msgspec.structs.fields(kind)
+    ]
+
+
+def _parameter(place: str, name: str, schema: Part, *, required: bool) -> Part:
+    schema = _without_null(schema)
+    description = str(schema.pop("description", ""))
+    examples = schema.pop("examples", [])
+    parameter: Part = {"name": name, "in": place, "required": required}
+    if examples and place == "path":
+        parameter["example"] = examples[0]
+    elif examples:
+        # The docs page would send a query parameter's example unless it is taken out by hand.
+        shown = examples[0] if isinstance(examples[0], str) else json.dumps(examples[0])
+        description = f"{description} Example: `{shown}`.".strip()
+    if description:
+        parameter["description"] = description
+    return {**parameter, "schema": schema}
+
+
+def _without_null(schema: Part) -> Part:
+    """A parameter is there or not; it cannot be null."""
+    options = [option for option in schema.get("anyOf", ()) if option != {"type": "null"}]
+    if not options:
+        return dict(schema)
+    rest = {key: value for key, value in schema.items() if key not in {"anyOf", "default"}}
+    if schema.get("default") is not None:
+        rest["default"] = schema["default"]
+    return {**options[0], **rest} if len(options) == 1 else {**rest, "anyOf": options}
+
+
+def _request_body(contract: Contract, schemas: _Schemas) -> Part:
+    content: Part = {}
+    if contract.body is not None:
+        content[JSON] = {
+            "schema": schemas.of(contract.body),
+            "examples": {
+                name: {"summary": name, "value": value}
+                for name, value in contract.body_examples.items()
+            },
+        }
+    if contract.text_body is not None:
+        media_type, example = contract.text_body
+        content[media_type] = {"schema": TEXT, "example": example}
+    return {"required": True, "content": content}
+
+
+def _responses(contract: Contract, schemas: _Schemas) -> Part:
+    found = {
+        status: _answer(answer, schemas, replayed=contract.idempotent)
+        for status, answer in contract.answers.items()
+    }
+    if contract.conditional_get:
+        found[304] = {
+            "description": "The caller has the current version.",
+            "headers": _headers(["ETag"]),
+        }
+    for status in contract.problem_statuses:
+        found[status] = {"$ref": f"#/components/responses/Problem{status}"}
+    return {str(status): found[status] for status in sorted(found)}
+
+
+def _answer(answer: Answer, schemas: _Schemas, *, replayed: bool) -> Part:
+    names = [*answer.headers, *(["Idempotent-Replayed"] if replayed else [])]
+    described: Part = {"description": answer.description, "headers": _headers(names)}
+    content: Part = {}
+    if answer.body is not None:
+        content[JSON] = {"schema": schemas.of(answer.body)}
+        if answer.example is not None:
+            content[JSON]["example"] = msgspec.to_builtins(answer.example)
+    for media_type in answer.media_types:
+        content[media_type] = {"schema": TEXT}
+    if content:
+        described["content"] = content
+    return described
+
+
+def _headers(names: Iterable[str]) -> Part:
+    return {
+        name: {"$ref": f"#/components/headers/{name}"} for name in sorted({*names, "X-Request-Id"})
+    }

@@ -1,0 +1,156 @@
+"""The parts of the OpenAPI document that all operations share."""
+
+from typing import Any, Final
+
+from service.api.problem_types import PROBLEM_TYPES
+
+Part = dict[str, Any]
+
+INFO_DESCRIPTION: Final = """\
+Says what a straggler costs in synchronous training: GPU-hours and money lost to waiting.
+
+- Every time is in milliseconds (`_ms`), every share between 0 and 1 (`_fraction`).
+- Bodies are read strictly: unknown fields, repeated keys and `"8"` for 8 are refused.
+- Every error is an `application/problem+json` document; its `type` is explained at that address.
+- Lists are pages: follow `next_page_token`, or the `Link` header.
+- Changes need `If-Match` with the `ETag` that was read; creating POSTs take an `Idempotency-Key`.
+"""
+
+TAGS: Final[tuple[tuple[str, str], ...]] = (
+    ("Evaluations", "One scenario, answered at once; nothing is stored."),
+    ("Cluster profiles", "Named scenario defaults of real clusters, in immutable revisions."),
+    ("GPU-hour rates", "Dated internal prices of a GPU-hour."),
+    ("Scenario batches", "Grids of scenarios, computed in the background and kept."),
+    ("Results", "Stored points of all batches: filtered, sorted, paged, exported."),
+    ("Comparisons", "Two batches point by point, and the loss of one scenario over time."),
+    ("Service", "The state, the limits and the description of the service."),
+)
+
+HEADERS: Final[dict[str, Part]] = {
+    "Cache-Control": {
+        "description": "How long the answer may be kept.",
+        "schema": {"type": "string"},
+    },
+    "Content-Disposition": {
+        "description": "The file name of a download.",
+        "schema": {"type": "string"},
+    },
+    "ETag": {
+        "description": "The version of the object; send it back in If-Match or If-None-Match.",
+        "schema": {"type": "string"},
+        "example": '"1"',
+    },
+    "Idempotent-Replayed": {
+        "description": "Present when this is the stored answer of an earlier request.",
+        "schema": {"const": "true"},
+    },
+    "Link": {
+        "description": 'The address of the next page, `rel="next"` (RFC 8288); absent on the last.',
+        "schema": {"type": "string"},
+    },
+    "Location": {
+        "description": "The address of the new object.",
+        "schema": {"type": "string", "format": "uri-reference"},
+    },
+    "Preference-Applied": {
+        "description": "The part of Prefer that was followed (RFC 7240).",
+        "schema": {"type": "string"},
+    },
+    "Retry-After": {
+        "description": "Seconds to wait before asking again.",
+        "schema": {"type": "integer", "minimum": 0},
+    },
+    "X-Request-Id": {
+        "description": "Names the request in the log; the caller's own where one was sent.",
+        "schema": {"type": "string"},
+    },
+}
+
+IDEMPOTENCY_KEY: Final[Part] = {
+    "name": "Idempotency-Key",
+    "in": "header",
+    "description": "Any text that names this attempt, e.g. a UUID: the same key and body get the "
+    "same answer, and nothing is created twice.",
+    "schema": {"type": "string", "pattern": "^[\\x21-\\x7e]{1,255}$"},
+}
+IF_MATCH: Final[Part] = {
+    "name": "If-Match",
+    "in": "header",
+    "required": True,
+    "description": "The ETag of the version that the change is based on.",
+    "schema": {"type": "string", "pattern": '^"[0-9]{1,9}"$'},
+    "example": '"1"',
+}
+IF_NONE_MATCH: Final[Part] = {
+    "name": "If-None-Match",
+    "in": "header",
+    "description": "An ETag that the caller has already: 304 when it is still the current one.",
+    "schema": {"type": "string"},
+}
+
+_PROBLEM_DESCRIPTIONS: Final = {
+    400: "The request cannot be read.",
+    403: "The request comes from a foreign host or page.",
+    404: "There is no such object.",
+    406: "The service has no such format.",
+    409: "The request clashes with what is stored.",
+    412: "The object has changed since it was read.",
+    413: "The body is over the limit.",
+    415: "The body has another media type than the operation reads.",
+    422: "The body breaks a rule; `errors` names every value that is refused.",
+    428: "If-Match is missing.",
+    500: "The service has a defect.",
+    503: "The service cannot do this now.",
+}
+_PROBLEM_ERRORS: Final[dict[int, list[Part]]] = {
+    400: [
+        {
+            "parameter": "page_sise",
+            "code": "unknown_parameter",
+            "detail": "no such parameter; known are page_size, page_token",
+        }
+    ],
+    422: [
+        {
+            "pointer": "/scenario/slow_groups/0/count",
+            "code": "too_many_slow_gpus",
+            "detail": "70 slow GPUs, but num_gpus is 64",
+        }
+    ],
+}
+
+
+def problem_responses(media_type: str) -> dict[str, Part]:
+    """The shared responses `Problem400` … that operations refer to."""
+    return {
+        f"Problem{status}": {
+            "description": description,
+            "headers": _problem_headers(status),
+            "content": {
+                media_type: {
+                    "schema": {"$ref": "#/components/schemas/Problem"},
+                    "example": _problem_example(status),
+                }
+            },
+        }
+        for status, description in _PROBLEM_DESCRIPTIONS.items()
+    }
+
+
+def _problem_headers(status: int) -> Part:
+    names = ["X-Request-Id", *(["Retry-After"] if status == 503 else [])]
+    return {name: {"$ref": f"#/components/headers/{name}"} for name in names}
+
+
+def _problem_example(status: int) -> Part:
+    kind = next(kind for kind in PROBLEM_TYPES.values() if kind.status == status)
+    errors = _PROBLEM_ERRORS.get(status, [])
+    return {
+        "type": kind.uri,
+        "title": kind.title,
+        "status": status,
+        "detail": errors[0]["detail"] if errors else kind.explanation,
+        "instance": "/v1/evaluations",
+        "errors": errors,
+        "trace_id": "7d3f0c9be8a14d4f9d2b6f0c1a5e8b21",
+    }

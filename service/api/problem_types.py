@@ -1,0 +1,187 @@
+"""The kinds of problem that the service answers with: one stable URI, status and title each."""
+
+from typing import Final
+
+import msgspec
+
+
+class ProblemType(msgspec.Struct, frozen=True, kw_only=True):
+    """A kind of problem; `explanation` says what to do about it."""
+
+    slug: str
+    status: int
+    title: str
+    explanation: str
+
+    @property
+    def uri(self) -> str:
+        """The `type` of the problem document (RFC 9457)."""
+        return f"/problems/{self.slug}"
+
+
+def _type(slug: str, status: int, title: str, explanation: str) -> tuple[str, ProblemType]:
+    return slug, ProblemType(slug=slug, status=status, title=title, explanation=explanation)
+
+
+PROBLEM_TYPES: Final[dict[str, ProblemType]] = dict(
+    (
+        _type(
+            "malformed-request",
+            400,
+            "The request cannot be read",
+            "The body is no JSON, a key stands twice in one object, or a query parameter or header "
+            "is unknown, repeated or malformed. errors names each parameter.",
+        ),
+        _type(
+            "foreign-host",
+            403,
+            "The request names a foreign host",
+            "While no authentication exists, only requests whose Host header is one of the allowed "
+            "hosts are answered (TRAINARD_ALLOWED_HOSTS), so that a web page cannot reach the "
+            "service through a name of its own.",
+        ),
+        _type(
+            "foreign-origin",
+            403,
+            "The request comes from a foreign page",
+            "A request that changes something was sent by a browser from a page of another origin. "
+            "Only the service's own pages may do that.",
+        ),
+        _type(
+            "not-found",
+            404,
+            "There is no such object",
+            "The object does not exist, or another team owns it.",
+        ),
+        _type(
+            "unknown-route",
+            404,
+            "There is no such address",
+            "The path is none of the API's. /openapi.json lists all of them.",
+        ),
+        _type(
+            "unknown-profile",
+            404,
+            "There is no such cluster profile",
+            "No profile of the team has this slug. GET /v1/cluster-profiles lists them.",
+        ),
+        _type(
+            "unknown-revision",
+            404,
+            "There is no such profile revision",
+            "The profile exists, but has no revision of this number.",
+        ),
+        _type(
+            "method-not-allowed",
+            405,
+            "The address does not know this method",
+            "The Allow header lists the methods that it knows.",
+        ),
+        _type(
+            "not-acceptable",
+            406,
+            "The service has no such format",
+            "The formats that the operation can answer with are listed in /openapi.json.",
+        ),
+        _type(
+            "conflict",
+            409,
+            "The request clashes with what is stored",
+            "detail and errors name what it clashes with. Nothing was changed.",
+        ),
+        _type(
+            "batch-not-finished",
+            409,
+            "The batch has not ended yet",
+            "Results can be read when the batch has ended; Retry-After says when to look again.",
+        ),
+        _type(
+            "precondition-failed",
+            412,
+            "The object has changed since it was read",
+            "If-Match names an older version. Read the object again and decide again.",
+        ),
+        _type(
+            "too-large",
+            413,
+            "The body is too large",
+            "The limits are shown by GET /v1/meta.",
+        ),
+        _type(
+            "unsupported-media-type",
+            415,
+            "The body has another media type than the operation reads",
+            "Send the Content-Type that the operation declares in /openapi.json, in UTF-8.",
+        ),
+        _type(
+            "invalid-input",
+            422,
+            "The request breaks a rule",
+            "The body is readable, but some of its values are refused. errors names each by its "
+            "JSON pointer (RFC 6901) into the body, with the value and the rule.",
+        ),
+        _type(
+            "invalid-scenario",
+            422,
+            "The scenario breaks a rule",
+            "errors names each refused value by its JSON pointer (RFC 6901) into the body, with "
+            "the value and the rule.",
+        ),
+        _type(
+            "malformed-profile-reference",
+            422,
+            "The profile reference cannot be read",
+            "A profile is named slug (its newest revision) or slug@revision.",
+        ),
+        _type(
+            "archived-profile",
+            422,
+            "The cluster profile is archived",
+            "An archived profile stays readable, but takes no new work.",
+        ),
+        _type(
+            "idempotency-key-reused",
+            422,
+            "The Idempotency-Key was used for another request",
+            "A key belongs to one method, path and body. Take a new key for another request.",
+        ),
+        _type(
+            "precondition-required",
+            428,
+            "The change needs If-Match",
+            "Send If-Match with the ETag of the version that the change is based on.",
+        ),
+        _type(
+            "client-error",
+            400,
+            "The request is refused",
+            "detail says why.",
+        ),
+        _type(
+            "internal-error",
+            500,
+            "The service has a defect",
+            "It is logged under the trace_id of this answer; please report both. Nothing of the "
+            "request was kept.",
+        ),
+        _type(
+            "unavailable",
+            503,
+            "The service cannot do this now",
+            "The same request may work later; Retry-After says when to try again.",
+        ),
+        _type(
+            "queue-full",
+            503,
+            "Too many batches wait already",
+            "Wait until some of them have ended, or cancel some.",
+        ),
+        _type(
+            "not-ready",
+            503,
+            "The service is not ready",
+            "The database cannot be reached, or its tables are of another version than the "
+            "program; trainard migrate brings them up to date.",
+        ),
+    )
+)

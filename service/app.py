@@ -1,0 +1,74 @@
+"""The only place where the service is wired together."""
+
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+
+import anyio.to_thread
+from litestar import Litestar
+from litestar.handlers import HTTPRouteHandler
+
+from service.api import (
+    batches,
+    docs,
+    evaluations,
+    problem_pages,
+    profiles,
+    rates,
+    results,
+    system,
+)
+from service.api.edge import GuardedApp
+from service.api.logs import configure_logs
+from service.api.metrics import Metrics
+from service.api.problems import answer_error
+from service.db.engine import Database
+from service.jobs.runner import Runner
+from service.settings import Settings
+
+ROUTES: tuple[Iterable[HTTPRouteHandler], ...] = (
+    evaluations.routes,
+    profiles.routes,
+    rates.routes,
+    batches.routes,
+    results.routes,
+    system.routes,
+    problem_pages.routes,
+    docs.routes,
+)
+
+
+def create_app(settings: Settings, database: Database | None = None) -> Litestar:
+    """The service over a migrated database; nothing is opened before it is started.
+
+    A `database` that is passed in stays open when the app stops.
+    """
+    opened = database or Database(settings.database_url)
+    runner = Runner(opened, processes=settings.compute_processes)
+
+    @asynccontextmanager
+    async def serving(_app: Litestar) -> AsyncIterator[None]:
+        configure_logs(settings.log_level)
+        runner.start()
+        try:
+            yield
+        finally:
+            # It ends the chunks in hand; other requests are still answered meanwhile.
+            await anyio.to_thread.run_sync(runner.stop)
+            if database is None:
+                opened.close()
+
+    app = GuardedApp(
+        [handler for handlers in ROUTES for handler in handlers],
+        lifespan=[serving],
+        exception_handlers={Exception: answer_error},
+        request_max_body_size=settings.limits.body_bytes,
+        openapi_config=None,
+        logging_config=None,
+        debug=False,
+    )
+    app.state.settings = settings
+    app.state.database = opened
+    app.state.runner = runner
+    app.state.metrics = Metrics()
+    app.state.metrics.watch_points(lambda: runner.points_computed)
+    return app

@@ -1,0 +1,136 @@
+"""One scenario, answered at once; nothing is stored."""
+
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+from service.db.engine import Connection
+from service.errors import FieldFault, InvalidError
+from service.jobs.actors import Actor
+from service.jobs.batch_documents import Notice, Overrides, ScenarioObject
+from service.jobs.output_columns import ResultColumns
+from service.jobs.planning import resolve_base
+from service.jobs.results import shown_value
+from service.model import MODEL_VERSION
+from service.model.draws import RankDraw, draw_ranks
+from service.model.grid import build_grid
+from service.model.kernel import evaluate
+from service.model.problems import InvalidScenario
+from service.model.results import COLUMNS
+from service.model.rules import describe_failure
+from service.model.scenario import Scenario, apply_overrides, decode_scenario, full
+
+MAX_RANKS = 4_096
+
+
+class EvaluationIn(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A scenario: inline, or the defaults of a profile; either may be overridden."""
+
+    scenario: ScenarioObject | None = None
+    profile: (
+        Annotated[
+            str,
+            Meta(
+                min_length=1,
+                max_length=80,
+                description="`slug` (newest revision) or `slug@revision`.",
+                examples=["prod-h100@1"],
+            ),
+        ]
+        | None
+    ) = None
+    overrides: Overrides = {}
+    ranks_limit: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=MAX_RANKS,
+            description="Rows of the single draw, slowest rank first; 0 leaves the draw out.",
+        ),
+    ] = 64
+
+
+class EvaluationOut(msgspec.Struct, frozen=True, kw_only=True):
+    """The expected loss of the scenario, and one reproducible draw of its ranks."""
+
+    result: ResultColumns
+    ranks: RankDraw | None
+    warnings: list[Notice]
+    model_version: str
+    scenario: Annotated[
+        ScenarioObject, Meta(description="The scenario as computed, every default written out.")
+    ]
+
+
+class Resolved(msgspec.Struct, frozen=True, kw_only=True):
+    """A scenario that can be computed."""
+
+    scenario: Scenario
+    ranks_limit: int
+
+
+def resolve_stored(connection: Connection, actor: Actor, document: EvaluationIn) -> Resolved:
+    """Resolve a scenario that may name a profile; raises `InvalidError` with every fault."""
+    _, base = resolve_base(connection, actor, document.profile, document.scenario)
+    return _resolved(base, document)
+
+
+def resolve_inline(document: EvaluationIn) -> Resolved | None:
+    """Resolve a scenario that needs no database; None when it does."""
+    if document.scenario is None or document.profile is not None:
+        return None
+    return _resolved(document.scenario, document)
+
+
+def answer(resolved: Resolved) -> EvaluationOut:
+    """Compute the scenario and one draw of it."""
+    grid = build_grid(resolved.scenario, (), max_points=1)
+    columns = evaluate(grid.columns(0, 1)).columns
+    limit = resolved.ranks_limit
+    return EvaluationOut(
+        result=ResultColumns(
+            **{column.name: shown_value(column.name, columns[column.name][0]) for column in COLUMNS}
+        ),
+        ranks=draw_ranks(resolved.scenario, limit) if limit else None,
+        warnings=[
+            Notice(pointer=warning.pointer, code=warning.code, detail=warning.detail)
+            for warning in grid.warnings
+        ],
+        model_version=MODEL_VERSION,
+        scenario=full(resolved.scenario),
+    )
+
+
+def _resolved(base: dict[str, Any], document: EvaluationIn) -> Resolved:
+    try:
+        scenario = decode_scenario(apply_overrides(base, document.overrides))
+    except InvalidScenario as error:
+        raise _refused(error.problems, document) from error
+    grid = build_grid(scenario, (), max_points=1)
+    if failure := int(grid.failures(0, 1)[0]):
+        raise _refused([describe_failure(failure, scenario)], document)
+    return Resolved(scenario=scenario, ranks_limit=document.ranks_limit)
+
+
+def _refused(faults: Any, document: EvaluationIn) -> InvalidError:
+    errors = [_placed(fault, document) for fault in faults]
+    return InvalidError(
+        errors[0].detail if len(errors) == 1 else f"{len(errors)} values are refused",
+        problem="invalid-scenario",
+        errors=errors,
+    )
+
+
+def _placed(fault: Any, document: EvaluationIn) -> FieldFault:
+    """Point at the part of the request that the faulty value came from."""
+    path = fault.pointer.lstrip("/").split("/")
+    for override in document.overrides:
+        parts = override.split(".")
+        if path[: len(parts)] == parts:
+            rest = "".join(f"/{part}" for part in path[len(parts) :])
+            return FieldFault(
+                pointer=f"/overrides/{override}{rest}", code=fault.code, detail=fault.detail
+            )
+    place = f"/scenario{fault.pointer}" if document.scenario is not None else "/profile"
+    return FieldFault(pointer=place, code=fault.code, detail=fault.detail)
