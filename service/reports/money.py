@@ -126,29 +126,36 @@ def total(amounts: Iterable[Fraction | None]) -> Fraction | None:
 
 
 def apportion(
-    parts: Sequence[Fraction | Decimal], currency: str, *, shown_total: Decimal | None = None
+    parts: Sequence[Fraction | Decimal],
+    currency: str,
+    *,
+    shown_total: Fraction | Decimal | None = None,
 ) -> list[Decimal]:
     """The parts, each rounded up or down to the minor unit so that they add up to the total shown.
 
     The total is the rounded sum of the parts, or `shown_total` where the reader sees another (the
     difference of two rounded amounts, up to one minor unit off). Largest remainder: every part
     starts at its floor, and the units left go one by one to the parts that are furthest below
-    their exact value, the first of equals. Raises ValueError for a total that is not theirs.
+    their exact value, the first of equals;
+    a part of exactly 0 stays 0. Raises ValueError for a total that is not theirs.
     """
     digits = minor_digits(currency)
     exact = [Fraction(part) * 10**digits for part in parts]
     exact_total = sum(exact, Fraction(0))
     shown = round(exact_total if shown_total is None else Fraction(shown_total) * 10**digits)
     if abs(shown - exact_total) > min(1, len(exact)):
+        parts_total = rounded(exact_total / 10**digits, currency)
         raise ValueError(
-            f"{shown_total} {currency} is not the total of the {len(exact)} parts, which add up to "
-            f"{rounded(exact_total / 10**digits, currency)}"
+            f"{_from_minor_units(shown, digits)} {currency} is not the total of the {len(exact)} "
+            f"parts, which add up to {parts_total}"
         )
     units = [math.floor(part) for part in exact]
-    furthest = sorted(range(len(units)), key=lambda part: units[part] - exact[part])
+    # what is exactly nothing stays nothing, if any other part can carry the rest
+    carriers = [part for part, amount in enumerate(exact) if amount] or list(range(len(exact)))
+    furthest = sorted(carriers, key=lambda part: units[part] - exact[part])
     left = shown - sum(units)
     for turn in range(left):
-        units[furthest[turn % len(units)]] += 1
+        units[furthest[turn % len(furthest)]] += 1
     if left < 0:
         units[furthest[-1]] += left
     return [_from_minor_units(unit, digits) for unit in units]
