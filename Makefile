@@ -72,7 +72,7 @@ test-browser: $(STAMP)
 	$(BIN)/pytest tests/browser
 
 bench: $(STAMP) ## Measure, and rewrite the results table in README.md
-	$(BIN)/python tests/benchmarks/results_table.py README.md
+	$(BIN)/python -m tests.benchmarks.results_table README.md
 
 demo: $(STAMP) ## Start the service, post the example batch, print its losses (EXIT=1 stops after that)
 	@$(BIN)/trainard demo $(if $(RATE),--rate $(RATE) --currency $(CURRENCY)) \

@@ -8,6 +8,8 @@ from tests.cli.conftest import Program, Start
 
 READY = re.compile(r"Trainard is ready at http://127\.0\.0\.1:(\d+) \(docs: /docs\)")
 
+EVERY_ADDRESS = "0.0.0.0"  # noqa: S104 - what must be refused
+
 
 def ready_port(process: "subprocess.Popen[str]") -> int:
     assert process.stdout is not None
@@ -48,7 +50,7 @@ def test_taken_port_is_a_sentence(trainard: Program) -> None:
 
 
 def test_open_address_is_refused_without_the_flag(trainard: Program) -> None:
-    for host in ("0.0.0.0", "::", "192.0.2.1", "example.org"):
+    for host in (EVERY_ADDRESS, "::", "192.0.2.1", "example.org"):
         refused = trainard("serve", "--host", host, "--port", "0")
         assert refused.returncode == 2
         assert "--allow-unauthenticated" in refused.stderr
@@ -56,7 +58,7 @@ def test_open_address_is_refused_without_the_flag(trainard: Program) -> None:
 
 def test_open_address_with_the_flag_warns(start: Start) -> None:
     process = start(
-        *("serve", "--host", "0.0.0.0", "--port", "0", "--allow-unauthenticated"),
+        *("serve", "--host", EVERY_ADDRESS, "--port", "0", "--allow-unauthenticated"),
         *("--database-url", "sqlite:///served.db"),
     )
     assert status(ready_port(process), "/healthz") == 200
