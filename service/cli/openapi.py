@@ -1,13 +1,13 @@
 """`trainard openapi`: the API description, printed, written or compared with the committed one."""
 
 import difflib
-import json
 import tempfile
 from itertools import islice
 from pathlib import Path
 
 import rich_click as click
 
+from service.api import openapi
 from service.app import create_app
 from service.settings import Settings
 
@@ -30,7 +30,7 @@ SHOWN_LINES = 60
 def command(*, target: Path | None, check: bool) -> None:
     """Print, write or check the OpenAPI document.
 
-    The same document as a running service gives at /schema/openapi.json, for generating clients:
+    The same document as a running service gives at /openapi.json, for generating clients:
 
         trainard openapi > openapi.json
     """
@@ -49,7 +49,7 @@ def document() -> str:
     """The OpenAPI document as JSON text, whatever this installation's settings are."""
     with tempfile.TemporaryDirectory() as folder:
         app = create_app(Settings(database_url=f"sqlite:///{folder}/unused.db"))
-        return json.dumps(app.openapi_schema.to_schema(), indent=2, ensure_ascii=False) + "\n"
+        return openapi.render(openapi.document(app)).decode()
 
 
 def _compare(text: str) -> None:

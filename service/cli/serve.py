@@ -57,7 +57,8 @@ def command(*, host: str, port: int, database_url: str | None, allow_unauthentic
         app = create_app(settings)
     _warn_of_openness(host)
     bound_port: int = listener.getsockname()[1]
-    threading.Thread(target=_announce, args=(host, bound_port), daemon=True).start()
+    name = next(iter(settings.allowed_hosts), host)
+    threading.Thread(target=_announce, args=(host, bound_port, name), daemon=True).start()
     server = uvicorn.Server(
         uvicorn.Config(
             app,
@@ -122,19 +123,19 @@ def _warn_of_openness(host: str) -> None:
     )
 
 
-def _announce(host: str, port: int) -> None:
-    """Print the ready line once the service has really answered a request."""
+def _announce(host: str, port: int, name: str) -> None:
+    """Print the ready line once the service has really answered a request to `name`."""
     asked = "127.0.0.1" if host in {"0.0.0.0", "localhost"} else host.strip("[]")  # noqa: S104
-    while not _answers("::1" if asked == "::" else asked, port):
+    while not _answers("::1" if asked == "::" else asked, port, name):
         time.sleep(ASK_EVERY_S)
     shown = f"[{asked}]" if ":" in asked else asked
     click.echo(f"Trainard is ready at http://{shown}:{port} (docs: /docs)")
 
 
-def _answers(host: str, port: int) -> bool:
+def _answers(host: str, port: int, name: str) -> bool:
     connection = http.client.HTTPConnection(host, port, timeout=ANSWER_TIMEOUT_S)
     try:
-        connection.request("GET", "/readyz", headers={"Host": f"localhost:{port}"})
+        connection.request("GET", "/readyz", headers={"Host": f"{name}:{port}"})
         return connection.getresponse().status == http.HTTPStatus.OK
     except OSError:
         return False
