@@ -1,0 +1,86 @@
+"""The one door into the room: columns in, columns out."""
+
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from service.model.barrier import Slowest, slowest_factor
+from service.model.columns import Columns
+from service.model.losses import loss_columns, slowest_nominal
+from service.model.results import COLUMN_NAMES, METHODS
+from service.model.rules import failures
+
+NUM_QUANTILES = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Results:
+    """Output columns by name, (points,) each; `failure` (points,) is a position in FAILURES.
+
+    Failed points hold NaN, and -1 in enum columns.
+    """
+
+    columns: dict[str, NDArray[Any]]
+    failure: NDArray[np.int8]
+
+
+def evaluate(columns: Columns) -> Results:
+    """Evaluate all points; a point that breaks a rule fails alone."""
+    failure = failures(columns)
+    sound = np.flatnonzero(failure == 0)
+    if len(sound) < columns.num_points:
+        return _scattered(evaluate(_taken(columns, sound)), sound, failure)
+    random = (columns.transient_family != 0) & (columns.transient_cv > 0)
+    found: dict[str, NDArray[Any]] = dict(loss_columns(columns, _slowest(columns, random)))
+    found["method"] = np.where(
+        random, METHODS.index("quadrature"), METHODS.index("closed_form")
+    ).astype(np.int8)
+    return Results(columns={name: found[name] for name in COLUMN_NAMES}, failure=failure)
+
+
+def _slowest(columns: Columns, random: NDArray[np.bool_]) -> Slowest:
+    """The slowest factor of every point, worked out once for points that share it."""
+    if columns.barrier_key is None:
+        return _slowest_of_distinct(columns, random)
+    _, first, inverse = np.unique(columns.barrier_key, return_index=True, return_inverse=True)
+    distinct = _slowest_of_distinct(_taken(columns, first), random[first])
+    return Slowest(mean=distinct.mean[inverse], quantiles=distinct.quantiles[inverse])
+
+
+def _slowest_of_distinct(columns: Columns, random: NDArray[np.bool_]) -> Slowest:
+    mean = slowest_nominal(columns)
+    quantiles = np.repeat(mean[:, np.newaxis], NUM_QUANTILES, axis=1)
+    for family in np.unique(columns.transient_family[random]).tolist():
+        rows = np.flatnonzero(random & (columns.transient_family == family))
+        part = _taken(columns, rows) if len(rows) < columns.num_points else columns
+        slowest = slowest_factor(
+            num_nominal=part.num_nominal,
+            slow_count=part.slow_count,
+            slow_speed=part.slow_speed,
+            family=family,
+            cv=part.transient_cv,
+            size_key=part.size_key,
+        )
+        mean[rows] = slowest.mean
+        quantiles[rows] = slowest.quantiles
+    return Slowest(mean=mean, quantiles=quantiles)
+
+
+def _taken(columns: Columns, rows: NDArray[np.intp]) -> Columns:
+    taken = {
+        field.name: value[rows]
+        for field in fields(columns)
+        if (value := getattr(columns, field.name)) is not None
+    }
+    return replace(columns, **taken)
+
+
+def _scattered(results: Results, rows: NDArray[np.intp], failure: NDArray[np.int8]) -> Results:
+    columns: dict[str, NDArray[Any]] = {}
+    for name, values in results.columns.items():
+        empty: Any = -1 if values.dtype == np.int8 else np.nan
+        columns[name] = np.full(len(failure), empty, dtype=values.dtype)
+        columns[name][rows] = values
+    return Results(columns=columns, failure=failure)

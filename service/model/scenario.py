@@ -1,0 +1,163 @@
+"""Scenarios: decoded strictly, checked, overridden, written out whole or normalised."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from service.model.columns import columns_of
+from service.model.decoding import escaped, problems_of
+from service.model.fields import Fixed, Scenario, SlowGroup, Variability
+from service.model.problems import InvalidScenario, Problem
+from service.model.rules import describe_failure, failures_by_rule
+
+__all__ = [
+    "Fixed",
+    "Scenario",
+    "SlowGroup",
+    "Variability",
+    "apply_overrides",
+    "decode_fields",
+    "decode_scenario",
+    "full",
+    "normalised",
+    "put",
+]
+
+
+def decode_scenario(value: object) -> Scenario:
+    """Decode builtins strictly and check the rules across fields.
+
+    Raises InvalidScenario with every problem, pointers relative to the scenario.
+    """
+    scenario = decode_fields(value)
+    problems = [
+        describe_failure(code, scenario)
+        for code, broken in failures_by_rule(columns_of(scenario)).items()
+        if broken[0]
+    ]
+    if problems:
+        raise InvalidScenario(problems)
+    return scenario
+
+
+def decode_fields(value: object) -> Scenario:
+    """Decode builtins strictly, each field by itself; raises InvalidScenario."""
+    try:
+        return msgspec.convert(value, Scenario, strict=True)
+    except msgspec.ValidationError:
+        raise InvalidScenario(problems_of(value, Scenario)) from None
+
+
+def full(scenario: Scenario) -> dict[str, Any]:
+    """The scenario as builtins, every default written out."""
+    document: dict[str, Any] = msgspec.to_builtins(scenario)
+    return document
+
+
+def normalised(scenario: Scenario) -> dict[str, Any]:
+    """The scenario as builtins without what equals its default: what digests are made of."""
+    document: dict[str, Any] = _without_defaults(scenario)
+    return document
+
+
+def _without_defaults(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return [_without_defaults(part) for part in value]
+    if not isinstance(value, Struct):
+        return value
+    config = value.__struct_config__
+    document: dict[str, Any] = {}
+    if config.tag_field is not None:
+        document[config.tag_field] = config.tag
+    for field in msgspec.structs.fields(value):
+        part = getattr(value, field.name)
+        if field.required or part != field.default:
+            document[field.encode_name] = _without_defaults(part)
+    return document
+
+
+def apply_overrides(base: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str, Any]:
+    """Put each value at its path (`variability.transient.cv`); it replaces what is there.
+
+    Raises InvalidScenario for a path that does not exist, lies under null, or lies under another
+    override.
+    """
+    problems = list(_nested(overrides))
+    document: dict[str, Any] = _copied(base)
+    for path, value in overrides.items():
+        problem = put(document, path, value)
+        if problem is not None:
+            problems.append(
+                Problem(pointer=f"/{path.replace('.', '/')}", code=problem[0], detail=problem[1])
+            )
+    if problems:
+        raise InvalidScenario(problems)
+    return document
+
+
+def put(document: dict[str, Any], path: str, value: Any) -> tuple[str, str] | None:
+    """Replace what stands at `path` in place; (code, sentence) when the path leads nowhere.
+
+    A field that a struct has but the document leaves out may be set: its default is replaced.
+    """
+    parts = path.split(".")
+    place: Any = document
+    for depth, part in enumerate(parts[:-1]):
+        step = _child(place, part)
+        if step is _MISSING and depth == 0 and part in _OPTIONAL_OBJECTS:
+            step = place[part] = dict(_OPTIONAL_OBJECTS[part])
+        if step is _MISSING:
+            return "unknown_path", f"{path!r} is no path of a scenario"
+        if step is None:
+            return "path_under_null", f"{path!r} lies under {part!r}, which is null"
+        place = step
+    if isinstance(place, dict):
+        place[parts[-1]] = value
+        return None
+    if isinstance(place, list) and parts[-1].isdecimal() and int(parts[-1]) < len(place):
+        place[int(parts[-1])] = value
+        return None
+    return "unknown_path", f"{path!r} is no path of this scenario"
+
+
+_MISSING = object()
+# Objects that a scenario may leave out, as they are then.
+_OPTIONAL_OBJECTS: dict[str, dict[str, Any]] = {
+    "variability": {},
+    "communication": {"kind": "fixed"},
+}
+
+
+def _child(place: Any, part: str) -> Any:
+    if isinstance(place, dict):
+        return place.get(part, _MISSING)
+    if isinstance(place, list) and part.isdecimal() and int(part) < len(place):
+        return place[int(part)]
+    return _MISSING
+
+
+def _nested(overrides: Mapping[str, Any]) -> list[Problem]:
+    return [
+        Problem(
+            pointer=_pointer(inner),
+            code="nested_paths",
+            detail=f"{inner!r} lies under {outer!r}: their order would decide",
+        )
+        for outer in overrides
+        for inner in overrides
+        if inner.startswith(f"{outer}.")
+    ]
+
+
+def _pointer(path: str) -> str:
+    return "".join(f"/{escaped(part)}" for part in path.split("."))
+
+
+def _copied(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _copied(part) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_copied(part) for part in value]
+    return value
