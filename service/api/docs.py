@@ -19,8 +19,8 @@ from service.api.answers import raw_answer
 from service.api.contract import ApiRequest, ApiResponse
 from service.errors import NotFoundError
 
-HTML: Final = "text/html; charset=utf-8"
-MEDIA_TYPES: Final = {"js": "text/javascript; charset=utf-8", "css": "text/css; charset=utf-8"}
+HTML: Final = "text/html"
+MEDIA_TYPES: Final = {"js": "text/javascript", "css": "text/css"}
 SWAGGER_FILES: Final = ("swagger-ui-bundle.js", "swagger-ui.css")
 OWN_FILES: Final = ("docs.js",)
 

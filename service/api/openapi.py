@@ -36,7 +36,7 @@ def document(app: Litestar) -> Part:
     schemas.of(Problem)
     # Documents keep a scenario as an object that refers to this schema.
     schemas.of(Scenario)
-    return {
+    described = {
         "openapi": "3.1.0",
         "info": {
             "title": "Trainard",
@@ -53,6 +53,9 @@ def document(app: Litestar) -> Part:
             "schemas": dict(sorted(schemas.components.items())),
         },
     }
+    # Defaults and examples in the declarations may be tuples, dates and other values of ours.
+    plain: Part = msgspec.json.decode(msgspec.json.encode(described))
+    return plain
 
 
 def render(described: Part) -> bytes:

@@ -1,0 +1,128 @@
+import json
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import httpx
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from litestar import Litestar
+from litestar.testing import TestClient
+
+from service.api.bodies import decode_json
+from service.errors import InvalidError, MalformedError
+from service.settings import Limits
+
+ProblemOf = Callable[[httpx.Response, str], dict[str, Any]]
+JSON = {"content-type": "application/json"}
+URL = "/v1/evaluations"
+
+
+@pytest.fixture
+def limits() -> Limits:
+    return Limits(body_bytes=2_000)
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        (b"", "empty"),
+        (b"{", "no JSON"),
+        (b'{"scenario": }', "no JSON"),
+        (b"{} {}", "trailing"),
+        (b"NaN", "no JSON"),
+        (b'{"scenario": {"num_gpus": Infinity}}', "no JSON"),
+        (b'{"scenario": {"num_gpus": -Infinity}}', "no JSON"),
+        (b"1e400", "out of range"),
+        (b"1" * 1500, "out of range"),
+        (b'"\xff"', "UTF-8"),
+        (b'"\\ud800"', "no JSON"),
+        (b"\xef\xbb\xbf{}", "no JSON"),
+        (b"[" * 1500, "nested too deeply"),
+        (b'{"scenario": {"num_gpus": 1, "num_gpus": 2}}', "'num_gpus' stands twice"),
+    ],
+)
+def test_what_is_no_json_is_a_400(
+    client: TestClient[Litestar], problem_of: ProblemOf, body: bytes, words: str
+) -> None:
+    answer = client.post(URL, content=body, headers=JSON)
+    assert words in problem_of(answer, "malformed-request")["detail"]
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        None,
+        "text/plain",
+        "application/x-www-form-urlencoded",
+        "application/jsonx",
+        "application/json; charset=latin-1",
+        "application/json; version=2",
+        ", application/json",
+    ],
+)
+def test_another_content_type_is_a_415(
+    client: TestClient[Litestar], problem_of: ProblemOf, sent: str | None
+) -> None:
+    headers = {} if sent is None else {"content-type": sent}
+    problem_of(client.post(URL, content=b"{}", headers=headers), "unsupported-media-type")
+
+
+@pytest.mark.parametrize(
+    "sent",
+    ["application/json", "Application/JSON; Charset=UTF-8", 'application/json;charset="utf-8"'],
+)
+def test_json_in_utf_8_is_read(
+    client: TestClient[Litestar], problem_of: ProblemOf, sent: str
+) -> None:
+    problem_of(client.post(URL, content=b"[]", headers={"content-type": sent}), "invalid-input")
+
+
+def test_a_body_over_the_limit_is_a_413_with_both_numbers(
+    client: TestClient[Litestar], problem_of: ProblemOf
+) -> None:
+    found = problem_of(client.post(URL, content=b" " * 2_001, headers=JSON), "too-large")
+    assert "2001 bytes" in found["detail"]
+    assert "2000 bytes" in found["detail"]
+
+
+def test_a_chunked_body_over_the_limit_is_a_413(
+    client: TestClient[Litestar], problem_of: ProblemOf
+) -> None:
+    chunks = (b" " * 500 for _ in range(8))
+    found = problem_of(client.post(URL, content=chunks, headers=JSON), "too-large")
+    assert "2000 bytes" in found["detail"]
+
+
+def test_a_null_character_is_named_by_its_place(
+    client: TestClient[Litestar], problem_of: ProblemOf
+) -> None:
+    body = {"scenario": {"a": ["x", "y\0"], "b\0": 1}}
+    found = problem_of(client.post(URL, json=body), "invalid-input")
+    assert [fault["pointer"] for fault in found["errors"]] == ["/scenario/a/1", "/scenario/b\0"]
+
+
+json_values = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63), 2**63)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(st.characters(codec="utf-8", exclude_characters="\0")),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(st.characters(codec="utf-8")), inner),
+)
+
+
+@given(json_values)
+def test_any_json_value_is_read_as_it_is(value: Any) -> None:
+    if "\\u0000" in json.dumps(value):
+        with pytest.raises(InvalidError):
+            decode_json(json.dumps(value).encode())
+    else:
+        assert decode_json(json.dumps(value).encode()) == value
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_are_read_or_refused(body: bytes) -> None:
+    with suppress(InvalidError, MalformedError):
+        decode_json(body)

@@ -1,0 +1,139 @@
+import ast
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from litestar import Litestar, get
+from litestar.exceptions import HTTPException
+from litestar.testing import TestClient
+
+import service
+from service import errors
+from service.api.problem_types import PROBLEM_TYPES
+from service.db.engine import OperationalError
+from service.errors import FieldFault, TrainardError
+
+ProblemOf = Callable[[httpx.Response, str], dict[str, Any]]
+Client = TestClient[Litestar]
+SERVICE = Path(service.__file__).parent
+
+STATUSES = {
+    errors.MalformedError: 400,
+    errors.NotFoundError: 404,
+    errors.ConflictError: 409,
+    errors.PreconditionFailedError: 412,
+    errors.TooLargeError: 413,
+    errors.UnsupportedMediaError: 415,
+    errors.InvalidError: 422,
+    errors.PreconditionRequiredError: 428,
+    errors.UnavailableError: 503,
+}
+
+
+def failing_client(app: Litestar, error: Exception) -> Client:
+    @get("/failing")
+    async def fail() -> str:
+        raise error
+
+    app.register(fail)
+    return TestClient(app, base_url="http://127.0.0.1")
+
+
+@pytest.mark.parametrize(("kind", "status"), STATUSES.items())
+def test_each_error_of_ours_has_its_status(
+    app: Litestar, problem_of: ProblemOf, kind: type[TrainardError], status: int
+) -> None:
+    fault = FieldFault(pointer="/a/0", code="wrong", detail="5 is wrong")
+    with failing_client(app, kind("the sentence", errors=[fault])) as client:
+        answer = client.get("/failing")
+    found = problem_of(answer, kind.problem)
+    assert answer.status_code == status
+    assert found["detail"] == "the sentence"
+    assert found["instance"] == "/failing"
+    assert found["errors"] == [{"pointer": "/a/0", "code": "wrong", "detail": "5 is wrong"}]
+    assert ("retry-after" in answer.headers) == (status == 503)
+
+
+def test_an_error_of_its_own_kind_keeps_it(app: Litestar, problem_of: ProblemOf) -> None:
+    with failing_client(app, errors.ConflictError("x", problem="batch-not-finished")) as client:
+        answer = client.get("/failing")
+    problem_of(answer, "batch-not-finished")
+    assert answer.headers["retry-after"] == "5"
+
+
+def test_an_unlisted_kind_is_that_of_its_class(app: Litestar, problem_of: ProblemOf) -> None:
+    with failing_client(app, errors.ConflictError("x", problem="unheard-of")) as client:
+        problem_of(client.get("/failing"), "conflict")
+
+
+def test_a_defect_shows_nothing_and_logs_all(
+    app: Litestar, problem_of: ProblemOf, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with failing_client(app, RuntimeError("SELECT secret FROM price")) as client:
+        answer = client.get("/failing", headers={"x-request-id": "defect-0001"})
+    problem_of(answer, "internal-error")
+    assert b"secret" not in answer.content
+    assert b"RuntimeError" not in answer.content
+    logged = capsys.readouterr().err
+    (line,) = [line for line in logged.splitlines() if "request_failed" in line]
+    assert "SELECT secret FROM price" in line
+    assert "Traceback" in line
+    assert "defect-0001" in line
+
+
+def test_a_database_that_is_away_is_a_503(app: Litestar, problem_of: ProblemOf) -> None:
+    gone = OperationalError("SELECT 1", {}, Exception("connection refused"))
+    with failing_client(app, gone) as client:
+        answer = client.get("/failing")
+    found = problem_of(answer, "unavailable")
+    assert "SELECT" not in found["detail"]
+    assert answer.headers["retry-after"]
+
+
+def test_another_http_error_is_a_problem_too(app: Litestar, problem_of: ProblemOf) -> None:
+    with failing_client(app, HTTPException(detail="no tea", status_code=418)) as client:
+        answer = client.get("/failing")
+    assert problem_of_status(answer) == 400
+    assert problem_of(answer, "client-error")["detail"] == "no tea"
+
+
+def problem_of_status(answer: httpx.Response) -> int:
+    return answer.status_code
+
+
+def test_an_unknown_route_is_a_problem(client: Client, problem_of: ProblemOf) -> None:
+    found = problem_of(client.get("/v1/nothing/here"), "unknown-route")
+    assert "/v1/nothing/here" in found["detail"]
+
+
+def test_each_kind_of_problem_is_explained(client: Client) -> None:
+    index = client.get("/problems").text
+    for kind in PROBLEM_TYPES.values():
+        assert f'href="{kind.uri}"' in index
+        page = client.get(kind.uri)
+        assert page.headers["content-type"].startswith("text/html")
+        assert str(kind.status) in page.text
+
+
+def test_an_unknown_kind_is_not_found(client: Client, problem_of: ProblemOf) -> None:
+    problem_of(client.get("/problems/unheard-of"), "not-found")
+
+
+def test_every_kind_that_the_code_names_is_listed() -> None:
+    named = {
+        keyword.value.value
+        for path in SERVICE.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Call)
+        for keyword in node.keywords
+        if keyword.arg == "problem" and isinstance(keyword.value, ast.Constant)
+    }
+    assert named
+    assert named <= set(PROBLEM_TYPES)
+
+
+def test_the_fallback_of_each_class_is_listed() -> None:
+    for kind, status in STATUSES.items():
+        assert PROBLEM_TYPES[kind.problem].status == status
