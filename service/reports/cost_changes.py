@@ -6,11 +6,12 @@ past price): exact, they sum to the difference of the costs.
 
 import math
 from collections.abc import Sequence
+from decimal import Decimal
 from fractions import Fraction
 from typing import Literal
 
 import numpy as np
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from service.reports.changes import change, nullable, relatives
 from service.reports.money import CostStatus, Money, apportion, money, rounded, total
@@ -63,48 +64,121 @@ def cost_change(
     hours of a row changed by less than 1e-8 they count as unchanged, as everywhere in
     comparisons.
     """
+    exact = _exact(pairs)
     past_status = _status([pair.past_window for pair in pairs], past_currency)
     new_status = _status([pair.new_window for pair in pairs], new_currency)
-    past = total(_cost(pair.past_hours, pair.past_window) for pair in pairs)
-    new = total(_cost(pair.new_hours, pair.new_window) for pair in pairs)
-    past_money = _money(past, past_currency, past_status)
-    new_money = _money(new, new_currency, new_status)
     status = _common_status(past_status, new_status, past_currency == new_currency)
+    if past_currency is None or exact is None or status != "priced":
+        past = total(_cost(pair.past_hours, pair.past_window) for pair in pairs)
+        new = total(_cost(pair.new_hours, pair.new_window) for pair in pairs)
+        return _without_difference(
+            _money(past, past_currency, past_status),
+            _money(new, new_currency, new_status),
+            "not_computed" if status == "priced" else status,
+            past_status,
+            new_status,
+        )
+    shown_past = Fraction(rounded(exact.past, past_currency))
+    shown_new = Fraction(rounded(exact.past + exact.difference, past_currency))
+    return _priced_change(exact, past_currency, shown_past, shown_new - shown_past)
+
+
+def cost_changes(
+    groups: Sequence[Sequence[CostPair]], past_currency: str | None, new_currency: str | None
+) -> tuple[CostChange, list[CostChange]]:
+    """The change over all groups, and of each group so that the groups add up to it.
+
+    The pasts and the differences of the groups are apportioned to the whole's; new is past +
+    difference, and the effects add up to the difference in each group. The whole's effects are
+    the sums of the groups'. Where the whole has no price, each group stands for itself.
+    """
+    everything = [pair for group in groups for pair in group]
+    whole = cost_change(everything, past_currency, new_currency)
+    parts = [cost_change(group, past_currency, new_currency) for group in groups]
+    exacts = [(place, _exact(group)) for place, group in enumerate(groups) if group]
+    known = [(place, exact) for place, exact in exacts if exact is not None]
+    if past_currency is None or whole.past is None or whole.difference is None:
+        return whole, parts
+    pasts = apportion(
+        [exact.past for _, exact in known], past_currency, shown_total=Decimal(whole.past.amount)
+    )
+    differences = apportion(
+        [exact.difference for _, exact in known],
+        past_currency,
+        shown_total=Decimal(whole.difference.amount),
+    )
+    for (place, exact), past, difference in zip(known, pasts, differences, strict=True):
+        parts[place] = _priced_change(exact, past_currency, past, difference)
+    return structs.replace(
+        whole,
+        volume_effect=_sum([parts[place].volume_effect for place, _ in known], past_currency),
+        price_effect=_sum([parts[place].price_effect for place, _ in known], past_currency),
+    ), parts
+
+
+class _Exact(Struct, frozen=True):
+    """Unrounded sums of rows that are priced on both sides."""
+
+    past: Fraction
+    volume: Fraction
+    price: Fraction
+
+    @property
+    def difference(self) -> Fraction:
+        return self.volume + self.price
+
+
+def _exact(pairs: Sequence[CostPair]) -> _Exact | None:
+    """The sums, or None unless every row is computed and priced on both sides."""
     effects = [_effects(pair) for pair in pairs]
-    volume = total(volume for volume, _ in effects)
-    price = total(price for _, price in effects)
-    if past is None or volume is None or price is None or past_currency is None:
-        status = "not_computed" if status == "priced" else status
-        return _without_difference(past_money, new_money, status, past_status, new_status)
-    if status != "priced":
-        return _without_difference(past_money, new_money, status, past_status, new_status)
-    shown = Fraction(rounded(past + volume + price, past_currency)) - Fraction(
-        rounded(past, past_currency)
-    )
-    shown_volume, shown_price = apportion([volume, price], past_currency, shown_total=shown)
-    relative = relatives(np.array([float(past)]), np.array([float(volume + price)]))
-    return CostChange(
-        past=past_money,
-        new=new_money,
-        difference=money(shown, past_currency),
-        relative=nullable(relative[0].item()),
-        volume_effect=money(shown_volume, past_currency),
-        price_effect=money(shown_price, past_currency),
-        status=status,
-        past_status=past_status,
-        new_status=new_status,
+    known = [effect for effect in effects if effect is not None]
+    if len(known) < len(effects):
+        return None
+    return _Exact(
+        sum((effect.past for effect in known), Fraction(0)),
+        sum((effect.volume for effect in known), Fraction(0)),
+        sum((effect.price for effect in known), Fraction(0)),
     )
 
 
-def _effects(pair: CostPair) -> tuple[Fraction | None, Fraction | None]:
-    """Exact volume effect and price effect of one row; None unless it is priced on both sides."""
+def _effects(pair: CostPair) -> _Exact | None:
     past_price, new_price = mean_price(pair.past_window), mean_price(pair.new_window)
     hours = change(pair.past_hours, pair.new_hours)
     if past_price is None or new_price is None or hours.past is None or hours.new is None:
-        return None, None
+        return None
     past_hours = exact_hours(hours.past)
     new_hours = past_hours if hours.difference == 0 else exact_hours(hours.new)
-    return (new_hours - past_hours) * past_price, new_hours * (new_price - past_price)
+    return _Exact(
+        past_hours * past_price,
+        (new_hours - past_hours) * past_price,
+        new_hours * (new_price - past_price),
+    )
+
+
+def _priced_change(
+    exact: _Exact, currency: str, past: Fraction | Decimal, difference: Fraction | Decimal
+) -> CostChange:
+    """The document of exact sums whose past and difference are shown as given."""
+    volume, price = apportion([exact.volume, exact.price], currency, shown_total=difference)
+    relative = relatives(np.array([float(exact.past)]), np.array([float(exact.difference)]))
+    return CostChange(
+        past=money(past, currency),
+        new=money(Fraction(past) + Fraction(difference), currency),
+        difference=money(difference, currency),
+        relative=nullable(relative[0].item()),
+        volume_effect=money(volume, currency),
+        price_effect=money(price, currency),
+        status="priced",
+        past_status=CostStatus.PRICED,
+        new_status=CostStatus.PRICED,
+    )
+
+
+def _sum(amounts: Sequence[Money | None], currency: str) -> Money:
+    """Of amounts that are already at the minor unit."""
+    return money(
+        sum((Fraction(amount.amount) for amount in amounts if amount), Fraction(0)), currency
+    )
 
 
 def _status(windows: Sequence[PricedWindow | None], currency: str | None) -> CostStatus:

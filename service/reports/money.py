@@ -134,7 +134,7 @@ def apportion(
     """The parts, each rounded up or down to the minor unit so that they add up to the total shown.
 
     The total is the rounded sum of the parts, or `shown_total` where the reader sees another (the
-    difference of two rounded amounts, up to one minor unit off). Largest remainder: every part
+    difference of two rounded amounts, up to two minor units off). Largest remainder: every part
     starts at its floor, and the units left go one by one to the parts that are furthest below
     their exact value, the first of equals;
     a part of exactly 0 stays 0. Raises ValueError for a total that is not theirs.
@@ -143,7 +143,7 @@ def apportion(
     exact = [Fraction(part) * 10**digits for part in parts]
     exact_total = sum(exact, Fraction(0))
     shown = round(exact_total if shown_total is None else Fraction(shown_total) * 10**digits)
-    if abs(shown - exact_total) > min(1, len(exact)):
+    if abs(shown - exact_total) > (2 if exact else 0):
         parts_total = rounded(exact_total / 10**digits, currency)
         raise ValueError(
             f"{_from_minor_units(shown, digits)} {currency} is not the total of the {len(exact)} "

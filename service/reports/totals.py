@@ -4,14 +4,15 @@ Points of a grid are alternatives and are never added (design page "Decisions", 
 not be counted is counted.
 """
 
-from typing import Annotated
+from collections.abc import Sequence
+from typing import Annotated, TypedDict
 
 import numpy as np
 from msgspec import Meta, Struct
 
 from service.reports.changes import Change, change_of_sums
 from service.reports.compare import pairs_at, splits_at
-from service.reports.cost_changes import CostChange, cost_change, withheld_change
+from service.reports.cost_changes import CostChange, cost_changes, withheld_change
 from service.reports.ideals import LOST, LostSplit, lost_split
 from service.reports.join import Joined, Rows, Side
 
@@ -39,17 +40,15 @@ class Total(Struct, frozen=True, kw_only=True):
     cost_of_loss: CostChange
 
 
-class ProfileTotal(Struct, frozen=True, kw_only=True):
+class ProfileTotal(Total, frozen=True, kw_only=True):
     """The total of one profile; null for inline scenarios."""
 
     profile: str | None
-    total: Total
 
 
-class Summary(Struct, frozen=True, kw_only=True):
-    """The total of everything, and the profiles in the order of their names."""
+class Summary(Total, frozen=True, kw_only=True):
+    """The total of everything, and of each profile in the order of their names."""
 
-    total: Total
     profiles: list[ProfileTotal]
 
 
@@ -62,46 +61,65 @@ def summary(joined: Joined, *, withhold: bool = False) -> Summary:
         joined.baseline.items[item].profile
         for item in joined.baseline.item[joined.past_rows[paired]].tolist()
     ]
+    ordered = sorted(profiles, key=lambda slug: (slug is None, slug or ""))
+    chosen = [
+        paired[np.array([slug == profile for slug in slugs], dtype=np.bool_)] for profile in ordered
+    ]
+    money, moneys = _costs(joined, chosen, withhold=withhold)
     return Summary(
-        total=_total(joined, paired, profiles, withhold=withhold),
         profiles=[
-            ProfileTotal(
-                profile=profile,
-                total=_total(
-                    joined,
-                    paired[np.array([slug == profile for slug in slugs], dtype=np.bool_)],
-                    {profile},
-                    withhold=withhold,
-                ),
-            )
-            for profile in sorted(profiles, key=lambda slug: (slug is None, slug or ""))
+            ProfileTotal(profile=profile, **_sums(joined, rows, {profile}), cost_of_loss=cost)
+            for profile, rows, cost in zip(ordered, chosen, moneys, strict=True)
         ],
+        cost_of_loss=money,
+        **_sums(joined, paired, profiles),
     )
 
 
-def _total(joined: Joined, paired: Rows, profiles: set[str | None], *, withhold: bool) -> Total:
-    past, new = joined.past(LOST, paired), joined.new(LOST, paired)
-    computed = ~(np.isnan(past) | np.isnan(new))
-    counted: Rows = paired[computed]
+class _Sums(TypedDict):
+    """The fields of a Total that are no money."""
+
+    items: int
+    left_out: LeftOut
+    gpu_hours_lost: Change
+    ideal_changed: bool
+    lost_split: LostSplit | None
+
+
+def _sums(joined: Joined, paired: Rows, profiles: set[str | None]) -> _Sums:
+    counted = _computed(joined, paired)
     changed, parts = splits_at(joined, counted)
-    return Total(
-        items=len(counted),
-        left_out=LeftOut(
+    return {
+        "items": len(counted),
+        "left_out": LeftOut(
             without_headline_in_baseline=_without_headline(joined.baseline, profiles),
             without_headline_in_candidate=_without_headline(joined.candidate, profiles),
             unmatched_in_baseline=len(_headlines(joined.baseline, profiles)) - len(paired),
             unmatched_in_candidate=len(_headlines(joined.candidate, profiles)) - len(paired),
             failed=len(paired) - len(counted),
         ),
-        gpu_hours_lost=change_of_sums(past[computed], new[computed]),
-        ideal_changed=bool(changed.any()),
-        lost_split=lost_split(parts) if changed.any() else None,
-        cost_of_loss=withheld_change()
-        if withhold
-        else cost_change(
-            pairs_at(joined, counted), joined.baseline.currency, joined.candidate.currency
-        ),
+        "gpu_hours_lost": change_of_sums(joined.past(LOST, counted), joined.new(LOST, counted)),
+        "ideal_changed": bool(changed.any()),
+        "lost_split": lost_split(parts) if changed.any() else None,
+    }
+
+
+def _costs(
+    joined: Joined, groups: Sequence[Rows], *, withhold: bool
+) -> tuple[CostChange, list[CostChange]]:
+    if withhold:
+        return withheld_change(), [withheld_change() for _ in groups]
+    return cost_changes(
+        [pairs_at(joined, _computed(joined, rows)) for rows in groups],
+        joined.baseline.currency,
+        joined.candidate.currency,
     )
+
+
+def _computed(joined: Joined, rows: Rows) -> Rows:
+    """Those of the rows that failed on no side."""
+    failed = np.isnan(joined.past(LOST, rows)) | np.isnan(joined.new(LOST, rows))
+    return rows[~failed]
 
 
 def _paired_headlines(joined: Joined) -> Rows:

@@ -173,6 +173,4 @@ def test_a_page_has_a_row() -> None:
 
 def test_a_grid_is_not_summed_but_its_headline_is() -> None:
     found = summary(joined_of([200.0, 400.0], [150.0, 300.0]))
-    assert found.total.gpu_hours_lost == Change(
-        past=200.0, new=150.0, difference=-50.0, relative=-0.25
-    )
+    assert found.gpu_hours_lost == Change(past=200.0, new=150.0, difference=-50.0, relative=-0.25)

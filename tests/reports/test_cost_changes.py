@@ -5,7 +5,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.reports.cost_changes import CostChange, CostPair, cost_change, withheld_change
+from service.reports.cost_changes import (
+    CostChange,
+    CostPair,
+    cost_change,
+    cost_changes,
+    withheld_change,
+)
 from service.reports.money import CostStatus, Money
 from service.reports.pricing import PricedWindow, RateLine, priced
 
@@ -64,10 +70,48 @@ def test_effects_add_up_to_the_difference_of_what_is_shown(
     assert found.price_effect is not None
     past, new, difference, volume = shown
     assert volume + Fraction(found.price_effect.amount) == difference
-    # hours that moved by under 1e-8 count as unmoved: up to 5 rows x 1e7 hours x 10 EUR x 1e-8
-    assert abs(new - past - difference) <= Fraction(6)
+    assert new - past == difference
     past_sum = sum(Fraction(repr(row[0])) * Fraction(row[2]) for row in rows)
     assert abs(past - past_sum) <= Fraction(1, 200)
+
+
+@given(
+    groups=st.lists(
+        st.lists(st.tuples(HOURS, HOURS, PRICES, PRICES), max_size=3), min_size=1, max_size=5
+    )
+)
+def test_groups_add_up_in_every_column(
+    groups: list[list[tuple[float, float, str, str]]],
+) -> None:
+    pairs = [[pair(*row) for row in group] for group in groups]
+    whole, parts = cost_changes(pairs, "EUR", "EUR")
+    if not any(groups):
+        assert whole.status == "no_rate"
+        return
+    columns = ("past", "new", "difference", "volume_effect", "price_effect")
+    for column in columns:
+        amounts = [getattr(part, column) for part in parts if part.status == "priced"]
+        assert sum(Fraction(amount.amount) for amount in amounts) == Fraction(
+            getattr(whole, column).amount
+        )
+    for part, group in zip(parts, groups, strict=True):
+        if not group:
+            assert part.status == "no_rate"
+            continue
+        past, new, difference, volume, price = (
+            Fraction(getattr(part, column).amount) for column in columns
+        )
+        assert new - past == difference == volume + price
+        if all(row[2] == row[3] for row in group):
+            assert price == 0
+
+
+def test_groups_stand_for_themselves_where_one_has_no_price() -> None:
+    whole, parts = cost_changes(
+        [[pair(1, 2, "1.00", "1.00")], [pair(1, 2, None, "1.00")]], "EUR", "EUR"
+    )
+    assert whole.status == "partly_priced"
+    assert [part.status for part in parts] == ["priced", "no_rate"]
 
 
 @given(row=st.tuples(HOURS, st.floats(0.1, 2), PRICES, PRICES))

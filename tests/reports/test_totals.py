@@ -54,31 +54,31 @@ def test_headlines_are_summed_per_profile_and_in_all() -> None:
         (item("a", "p", 3), 100.0),
     )
     found = summary(join(past, new))
-    assert [(row.profile, row.total.items) for row in found.profiles] == [
+    assert [(row.profile, row.items) for row in found.profiles] == [
         ("p", 2),
         ("q", 1),
         (None, 1),
     ]
-    assert [row.total.gpu_hours_lost.difference for row in found.profiles] == [-25.0, 0.0, 1.0]
-    assert found.total.items == 4
-    assert found.total.left_out == NONE_LEFT_OUT
-    assert (found.total.gpu_hours_lost.past, found.total.gpu_hours_lost.new) == (161.0, 137.0)
-    money = found.total.cost_of_loss
+    assert [row.gpu_hours_lost.difference for row in found.profiles] == [-25.0, 0.0, 1.0]
+    assert found.items == 4
+    assert found.left_out == NONE_LEFT_OUT
+    assert (found.gpu_hours_lost.past, found.gpu_hours_lost.new) == (161.0, 137.0)
+    money = found.cost_of_loss
     assert money.difference is not None
     assert money.volume_effect is not None
     assert money.price_effect is not None
     assert money.difference.amount == "-14.00"
     assert money.volume_effect.amount == "-24.00"
     assert money.price_effect.amount == "10.00"
-    assert not found.total.ideal_changed
-    assert found.total.lost_split is None
+    assert not found.ideal_changed
+    assert found.lost_split is None
 
 
 def test_a_moved_ideal_is_split_in_the_total() -> None:
     rows = [(item("a", "p", 0), 200.0), (item("b", "p", 1), 100.0)]
     found = summary(join(side(*rows), side(*rows, ideal_ms=300.0)))
-    assert found.total.ideal_changed
-    split = found.total.lost_split
+    assert found.ideal_changed
+    split = found.lost_split
     assert split is not None
     assert split.gpu_hours_excess is not None
     assert split.gpu_hours_ideal is not None
@@ -102,28 +102,28 @@ def test_what_no_total_holds_is_counted() -> None:
         (item("new a", "p", 3), 5.0),
         (item("new b", "p", 4), 5.0),
     )
-    total = summary(join(past, new)).total
-    assert total.items == 1
-    assert total.left_out == LeftOut(
+    found = summary(join(past, new))
+    assert found.items == 1
+    assert found.left_out == LeftOut(
         without_headline_in_baseline=1,
         without_headline_in_candidate=1,
         unmatched_in_baseline=2,
         unmatched_in_candidate=2,
         failed=1,
     )
-    assert total.gpu_hours_lost.past == 5.0
+    assert found.gpu_hours_lost.past == 5.0
 
 
 def test_withheld_totals_show_no_money() -> None:
     row = (item("a", "p", 0), 1.0)
     found = summary(join(side(row), side(row)), withhold=True)
-    assert found.total.cost_of_loss.status == "withheld"
-    assert found.profiles[0].total.cost_of_loss.past is None
+    assert found.cost_of_loss.status == "withheld"
+    assert found.profiles[0].cost_of_loss.past is None
 
 
 def test_nothing_joined_is_a_total_of_nothing() -> None:
     past = side((item("a", "p", 0), 1.0))
     found = summary(join(past, replace(past, items=(item("b", "p", 0),))))
-    assert found.total.items == 0
-    assert found.total.gpu_hours_lost.past == 0.0
-    assert found.total.cost_of_loss.status == "no_rate"
+    assert found.items == 0
+    assert found.gpu_hours_lost.past == 0.0
+    assert found.cost_of_loss.status == "no_rate"
