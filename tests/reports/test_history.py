@@ -1,0 +1,113 @@
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from uuid import UUID
+
+import msgspec
+import pytest
+
+from service.reports.history import HistoryRow, Run, loss_history
+from service.reports.money import CostStatus, Money
+from service.reports.pricing import PricedWindow, RateLine
+
+FIRST, SECOND, THIRD = (UUID(int=number) for number in (1, 2, 3))
+
+
+def run(batch_id: UUID, lost: float, *, period_days: int = 30, price: str = "1.00") -> Run:
+    line = RateLine(rate_id="r", price=Decimal(price), days=period_days)
+    return Run(
+        batch_id=batch_id,
+        batch_name="nightly",
+        batch_created_at=datetime(2026, 12, 1, tzinfo=UTC),
+        point=7,
+        profile="prod",
+        profile_revision=1,
+        start_on=date(2026, 12, 1),
+        period_days=period_days,
+        num_gpus=64,
+        ideal_step_ms=410.0,
+        step_mean_ms=538.5714285714287,
+        efficiency_fraction=0.7612732095490715,
+        gpu_hours_available=1536.0 * period_days,
+        gpu_hours_lost=lost,
+        gpu_hours_not_useful=2 * lost,
+        model_version="1.0",
+        currency="EUR",
+        window=PricedWindow(lines=(line,)),
+    )
+
+
+def euros(amount: str) -> Money:
+    return Money(amount=amount, currency="EUR")
+
+
+def test_a_run_has_a_day_and_30_days() -> None:
+    (row,) = loss_history([run(FIRST, 11000.53, price="2.10")])
+    assert row.result_id == f"{FIRST}.7"
+    assert row.end_on == date(2026, 12, 31)
+    assert row.gpu_hours_lost_per_30_days == 11000.53
+    assert row.gpu_hours_not_useful_per_30_days == 22001.06
+    assert row.gpu_hours_lost_per_day == pytest.approx(366.684333)
+    assert row.cost_of_loss_per_30_days == euros("23101.11")
+    assert row.cost_of_loss_per_day == euros("770.04")
+    assert row.cost_status is CostStatus.PRICED
+    assert row.change is None
+    decoded = msgspec.json.decode(msgspec.json.encode([row]), type=list[HistoryRow])
+    assert decoded == [row]
+
+
+def test_windows_of_other_lengths_are_compared_on_30_days() -> None:
+    _, row = loss_history([run(FIRST, 300.0), run(SECOND, 70.0, period_days=7, price="1.50")])
+    assert row.gpu_hours_lost_per_30_days == pytest.approx(300.0)
+    found = row.change
+    assert found is not None
+    assert found.gpu_hours_lost_per_30_days.difference == 0.0
+    assert found.cost_of_loss_per_30_days.volume_effect == euros("0.00")
+    assert found.cost_of_loss_per_30_days.price_effect == euros("150.00")
+    assert found.window_overlaps
+    assert not found.ideal_changed
+    assert not found.profile_revision_changed
+    assert not found.model_version_changed
+    assert found.previous_result_id == f"{FIRST}.7"
+
+
+def test_what_changed_beside_the_loss_is_said() -> None:
+    new = msgspec.structs.replace(
+        run(SECOND, 200.0),
+        ideal_step_ms=300.0,
+        profile_revision=2,
+        model_version="1.1",
+        start_on=date(2026, 12, 31),
+    )
+    change = loss_history([run(FIRST, 200.0), new])[1].change
+    assert change is not None
+    assert change.ideal_changed
+    assert change.profile_revision_changed
+    assert change.model_version_changed
+    assert not change.window_overlaps
+    split = change.lost_split
+    assert split is not None
+    assert split.gpu_hours_ideal is not None
+    assert split.gpu_hours_excess is not None
+    assert split.gpu_hours_ideal + split.gpu_hours_excess == pytest.approx(0, abs=1e-9)
+    assert split.gpu_hours_ideal > 0
+
+
+def test_the_run_before_is_of_the_same_profile_in_another_batch() -> None:
+    other = msgspec.structs.replace(run(SECOND, 5.0), profile=None)
+    rows = loss_history([run(FIRST, 1.0), other, run(THIRD, 2.0), run(THIRD, 3.0)])
+    assert rows[1].change is None
+    for row in rows[2:]:
+        assert row.change is not None
+        assert row.change.gpu_hours_lost_per_30_days.past == 1.0
+
+
+def test_withheld_history_shows_no_money() -> None:
+    rows = loss_history([run(FIRST, 1.0), run(SECOND, 2.0)], withhold=True)
+    assert rows[1].cost_of_loss_per_day is rows[1].cost_of_loss_per_30_days is None
+    assert rows[1].cost_status is CostStatus.WITHHELD
+    assert rows[1].change is not None
+    assert rows[1].change.cost_of_loss_per_30_days.status == "withheld"
+
+
+def test_nothing_has_no_history() -> None:
+    assert loss_history([]) == []
