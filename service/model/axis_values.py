@@ -1,0 +1,191 @@
+"""The values of one axis, checked against their field, and the columns that they set."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from service.model.axes import Axis, axis_numbers, whole_numbers, without_repeats
+from service.model.columns import columns_of
+from service.model.decoding import problems_of
+from service.model.paths import REFUSED, group_of, is_whole, leaf_type, touched
+from service.model.problems import InvalidScenario, Problem
+from service.model.scenario import apply_overrides, decode_fields
+
+MAX_FAULTS = 100
+MAX_WHOLE = float(2**62)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AxisValues:
+    """`length` values; `columns` hold (values,) or, for whole slow groups, (values, groups).
+
+    `listed` are the values as JSON, None for an axis of numbers, whose one column holds them.
+    """
+
+    path: str
+    length: int
+    columns: Mapping[str, NDArray[Any]]
+    listed: tuple[Any, ...] | None = None
+
+    @property
+    def num_groups(self) -> int:
+        """Slow groups that the values may hold."""
+        return max((part.shape[1] for part in self.columns.values() if part.ndim > 1), default=0)
+
+    def value_at(self, position: int) -> Any:
+        """The value as JSON."""
+        if self.listed is not None:
+            return self.listed[position]
+        return next(iter(self.columns.values()))[position].item()
+
+    def positions_of(self, value: Any) -> set[int]:
+        """Where the value stands; empty when it is none of the axis."""
+        if self.listed is not None:
+            return {place for place, listed in enumerate(self.listed) if _same(listed, value)}
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            return set()
+        return set(np.flatnonzero(next(iter(self.columns.values())) == value).tolist())
+
+
+Read = tuple[AxisValues, list[Problem], list[Problem]]
+
+
+def read_values(axis: Axis, document: dict[str, Any], *, pointer: str, zipped: bool) -> Read:
+    """The values of the axis, what is wrong with them, and warnings.
+
+    `document` is the whole base scenario; `zipped` keeps duplicates, since the axes of a group
+    advance together.
+    """
+    path = str(axis.path)
+    problem = _path_problem(path, document)
+    if problem is not None:
+        return _nothing(
+            path, Problem(pointer=f"{pointer}/path", code=problem[0], detail=problem[1])
+        )
+    kind = leaf_type(path)
+    if kind is not None and not (axis.values is not None and None in axis.values):
+        return _numbers(axis, path, kind, pointer=pointer, zipped=zipped)
+    if axis.values is None:
+        detail = f"{path!r} holds no number: list its values"
+        return _nothing(path, Problem(pointer=pointer, code="not_numeric", detail=detail))
+    return _structures(path, axis.values, document, pointer=pointer)
+
+
+def _path_problem(path: str, document: dict[str, Any]) -> tuple[str, str] | None:
+    if path.split(".", maxsplit=1)[0] in REFUSED:
+        return "refused_axis", f"{path!r} cannot be an axis: it is one for the whole grid"
+    columns = touched(path)
+    if columns is None:
+        return "unknown_path", f"{path!r} is no path of a scenario"
+    group = group_of(path)
+    num_groups = len(document["slow_groups"])
+    if group is not None and group >= num_groups:
+        return "unknown_path", f"{path!r}: the scenario has {num_groups} slow groups"
+    if path.startswith("variability.transient.") and document["variability"]["transient"] is None:
+        return "path_under_null", f"{path!r} lies under variability.transient, which is null"
+    return None
+
+
+def _numbers(axis: Axis, path: str, kind: Any, *, pointer: str, zipped: bool) -> Read:
+    """An axis of plain numbers, without a Python object per value where they are generated."""
+    whole = is_whole(path)
+    numbers: NDArray[Any]
+    if axis.values is not None:
+        faults = _number_faults(axis.values, f"{pointer}/values")
+        if faults:
+            return _nothing(path, *faults)
+        numbers = np.array(axis.values, dtype=np.float64)
+    else:
+        numbers = axis_numbers(axis)
+    if whole:
+        numbers = whole_numbers(np.clip(numbers, -MAX_WHOLE, MAX_WHOLE))
+    faults = _bound_faults(axis, numbers, kind, pointer)
+    if faults:
+        return _nothing(path, *faults)
+    kept = numbers if zipped else without_repeats(numbers)
+    warnings = []
+    if len(kept) < len(numbers):
+        detail = f"{len(numbers) - len(kept)} of {len(numbers)} values of {path} were met before"
+        warnings.append(Problem(pointer=pointer, code="duplicates_removed", detail=detail))
+    column = (touched(path) or ())[0]
+    return AxisValues(path=path, length=len(kept), columns={column: kept}), [], warnings
+
+
+def _number_faults(values: list[Any], pointer: str) -> list[Problem]:
+    try:
+        msgspec.convert(values, list[float], strict=True)
+    except msgspec.ValidationError:
+        return list(problems_of(values, list[float], pointer=pointer))[:MAX_FAULTS]
+    return []
+
+
+def _bound_faults(axis: Axis, numbers: NDArray[Any], kind: Any, pointer: str) -> list[Problem]:
+    """Values out of their field's bounds; the bounds are intervals, so the extremes decide."""
+    extremes = [numbers.min().item(), numbers.max().item()]
+    try:
+        msgspec.convert(extremes, list[kind], strict=True)
+    except msgspec.ValidationError:
+        if axis.values is None:
+            return list(problems_of(extremes, list[kind], pointer=pointer))[:1]
+        return list(problems_of(numbers.tolist(), list[kind], pointer=f"{pointer}/values"))[
+            :MAX_FAULTS
+        ]
+    return []
+
+
+def _structures(path: str, values: list[Any], document: dict[str, Any], *, pointer: str) -> Read:
+    """An axis of whole values: each is put into the scenario and decoded there."""
+    problems: list[Problem] = []
+    rows = []
+    for position, value in enumerate(values):
+        place = f"{pointer}/values/{position}"
+        try:
+            rows.append(columns_of(decode_fields(apply_overrides(document, {path: value}))))
+        except InvalidScenario as error:
+            problems.extend(_moved(problem, path, place) for problem in error.problems)
+    if problems:
+        return _nothing(path, *problems[:MAX_FAULTS])
+    group = group_of(path)
+    columns: dict[str, NDArray[Any]] = {}
+    for name in touched(path) or ():
+        parts = [getattr(row, name) for row in rows]
+        if group is not None:
+            parts = [part[:, group] for part in parts]
+        columns[name] = _stacked(parts, 1.0 if name == "slow_speed" else 0)
+    return AxisValues(path=path, length=len(values), columns=columns, listed=tuple(values)), [], []
+
+
+def _stacked(parts: list[NDArray[Any]], empty: float) -> NDArray[Any]:
+    if parts[0].ndim == 1:
+        return np.concatenate(parts)
+    widest = max(part.shape[1] for part in parts)
+    stacked = np.full((len(parts), widest), empty, dtype=parts[0].dtype)
+    for row, part in enumerate(parts):
+        stacked[row, : part.shape[1]] = part[0]
+    return stacked
+
+
+def _moved(problem: Problem, path: str, place: str) -> Problem:
+    """From a place in the scenario to the same place below the axis value."""
+    inside = "".join(f"/{part}" for part in path.split("."))
+    rest = problem.pointer.removeprefix(inside) if problem.pointer.startswith(inside) else ""
+    return Problem(pointer=place + rest, code=problem.code, detail=problem.detail)
+
+
+def _nothing(path: str, *problems: Problem) -> Read:
+    return AxisValues(path=path, length=1, columns={}), list(problems), []
+
+
+def _same(left: Any, right: Any) -> bool:
+    """Equal as JSON: true is not 1, and 1 is 1.0."""
+    if isinstance(left, bool) or isinstance(right, bool):
+        return left is right
+    if isinstance(left, dict) and isinstance(right, dict):
+        return left.keys() == right.keys() and all(_same(left[name], right[name]) for name in left)
+    if isinstance(left, list) and isinstance(right, list):
+        return len(left) == len(right) and all(map(_same, left, right))
+    return bool(left == right)
