@@ -1,0 +1,50 @@
+"""Tables of nodes: Gauss-Legendre with an exponential map, and Chebyshev points."""
+
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+
+from service.model.distributions import Floats
+
+_MAP_RATE = 2.0
+
+
+class Rule(NamedTuple):
+    """Nodes on (0, 1) and their weights, both (nodes,)."""
+
+    nodes: Floats
+    weights: Floats
+
+
+@lru_cache(maxsize=8)
+def mapped_legendre(num_nodes: int) -> Rule:
+    """Gauss-Legendre in u, at s = (e^(2u) - 1) / (e^2 - 1).
+
+    The map crowds nodes at the left end, where the distribution function of a large group's
+    maximum rises within a small part of the interval.
+    """
+    roots, weights = np.polynomial.legendre.leggauss(num_nodes)
+    u = (roots + 1) / 2
+    scale = np.expm1(_MAP_RATE)
+    slope = _MAP_RATE * np.exp(_MAP_RATE * u) / scale
+    return Rule(np.expm1(_MAP_RATE * u) / scale, weights / 2 * slope)
+
+
+class Chebyshev(NamedTuple):
+    """Points of [-1, 1], and the matrix that turns values there into coefficients."""
+
+    points: Floats
+    to_coefficients: Floats
+
+
+@lru_cache(maxsize=8)
+def chebyshev(degree: int) -> Chebyshev:
+    """Interpolation of this degree in the `degree + 1` roots of the next polynomial.
+
+    Both arrays are indexed by the point last; coefficients belong to T_0 … T_degree.
+    """
+    angles = (np.arange(degree + 1) + 0.5) * np.pi / (degree + 1)
+    transform = np.cos(np.outer(np.arange(degree + 1), angles)) * (2 / (degree + 1))
+    transform[0] /= 2
+    return Chebyshev(np.cos(angles), transform)
