@@ -19,6 +19,8 @@ from service.model.decoding import problems_of
 from service.model.problems import InvalidScenario, Problem
 
 MAX_AXES = 16
+# Far above any limit of points, and still a whole number of ordinary size.
+MAX_LENGTH = 1e12
 FORMS = ("values", "range", "logspace", "powers_of_two")
 
 
@@ -35,7 +37,7 @@ class Logspace(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     start: Annotated[float, Meta(gt=0)]
     stop: Annotated[float, Meta(gt=0)]
-    num: Annotated[int, Meta(ge=1)]
+    num: Annotated[int, Meta(ge=1, le=10**12)]
 
 
 class PowersOfTwo(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -80,7 +82,8 @@ def axis_length(axis: Axis) -> int:
     if axis.range is not None:
         part = axis.range
         # The tolerance keeps a stop that is reached but for round-off.
-        return math.floor((part.stop - part.start) / part.step * (1 + 1e-12) + 1e-9) + 1
+        steps = (part.stop - part.start) / part.step * (1 + 1e-12) + 1e-9
+        return math.floor(min(steps, MAX_LENGTH)) + 1
     if axis.logspace is not None:
         return axis.logspace.num
     if axis.powers_of_two is None:
