@@ -40,9 +40,7 @@ def correct_rate(
     rows.lock_keys(connection, actor.team_id, [key])
     old = require_row(connection, actor, rate_id)
     if old.version != version:
-        raise PreconditionFailedError(
-            f"the rate {rate_id} has changed since it was read; read it again"
-        )
+        raise _stale(rate_id)
     if old.superseded_at is not None:
         raise ConflictError(
             f"the rate {rate_id} was corrected before; correct {old.superseded_by} instead"
@@ -52,7 +50,10 @@ def correct_rate(
     refuse_overlaps(connection, actor, corrected, but=rate_id)
     row = new_row(actor, corrected, utc_now())
     rows.insert_rates(connection, [row])
-    rows.supersede(connection, rate_id, version=version, by=row["id"], moment=row["recorded_at"])
+    if not rows.supersede(
+        connection, rate_id, version=version, by=row["id"], moment=row["recorded_at"]
+    ):
+        raise _stale(rate_id)
     return rate_out(require_row(connection, actor, row["id"]))
 
 
@@ -85,3 +86,9 @@ def _moved_key(old: Row[Any], corrected: RateIn) -> list[FieldFault]:
             "is another rate: add it",
         )
     ]
+
+
+def _stale(rate_id: UUID) -> PreconditionFailedError:
+    return PreconditionFailedError(
+        f"the rate {rate_id} has changed since it was read; read it again"
+    )
