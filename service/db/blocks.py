@@ -1,0 +1,181 @@
+"""Result blocks: columns of points cut by point number, packed, written and read in bulk.
+
+Block `b` of a batch holds its points `b * BLOCK_POINTS` and up, whatever items they belong to.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+from msgspec import Struct
+from sqlalchemy import Connection, and_, insert, or_, select
+
+from service.db.codec import Array, Packed, pack, unpack
+from service.db.tables import result_block, utc_now
+
+BLOCK_POINTS = 10_000
+# Names that are no stored columns but follow from the place.
+POINT = "point"
+
+
+class EncodedBlock(Struct, frozen=True, kw_only=True):
+    """One column of one block; `block` counts from the first block of the encoded columns."""
+
+    block: int
+    column: str
+    packed: Packed
+
+
+class ZoneRow(Struct, frozen=True, kw_only=True):
+    """What is known about one column of one block without reading its values."""
+
+    batch_id: UUID
+    block: int
+    column: str
+    num_rows: int
+    num_nulls: int
+    minimum: float | None
+    maximum: float | None
+
+
+def encode_columns(columns: Mapping[str, Array]) -> list[EncodedBlock]:
+    """Cut equal-length columns into blocks and pack them; needs no database.
+
+    The first row must be the first point of a block. Raises `ValueError` for unequal lengths
+    and for types that cannot be stored.
+    """
+    lengths = {name: len(values) for name, values in columns.items()}
+    if len(set(lengths.values())) > 1:
+        raise ValueError(f"columns of one block must have equal lengths, not {lengths}")
+    num_rows = next(iter(lengths.values()), 0)
+    return [
+        EncodedBlock(
+            block=start // BLOCK_POINTS,
+            column=name,
+            packed=pack(values[start : start + BLOCK_POINTS]),
+        )
+        for start in range(0, num_rows, BLOCK_POINTS)
+        for name, values in columns.items()
+    ]
+
+
+def write_blocks(
+    connection: Connection,
+    team_id: UUID,
+    batch_id: UUID,
+    first_block: int,
+    encoded: Sequence[EncodedBlock],
+) -> None:
+    """Write encoded columns as blocks `first_block` and up of the batch."""
+    if not encoded:
+        return
+    now = utc_now()
+    connection.execute(
+        insert(result_block),
+        [
+            {
+                "team_id": team_id,
+                "created_at": now,
+                "batch_id": batch_id,
+                "block": first_block + part.block,
+                "column": part.column,
+                "kind": part.packed.kind,
+                "num_rows": part.packed.num_rows,
+                "num_nulls": part.packed.num_nulls,
+                "minimum": part.packed.minimum,
+                "maximum": part.packed.maximum,
+                "data": part.packed.data,
+            }
+            for part in encoded
+        ],
+    )
+
+
+def zone_maps(
+    connection: Connection, batch_ids: Sequence[UUID], names: Sequence[str]
+) -> list[ZoneRow]:
+    """The zone maps of the named columns, by block; absent columns have no rows."""
+    c = result_block.c
+    rows = connection.execute(
+        select(c.batch_id, c.block, c.column, c.num_rows, c.num_nulls, c.minimum, c.maximum)
+        .where(c.batch_id.in_(batch_ids), c.column.in_(names))
+        .order_by(c.batch_id, c.block)
+    )
+    return [
+        ZoneRow(
+            batch_id=row.batch_id,
+            block=row.block,
+            column=row.column,
+            num_rows=row.num_rows,
+            num_nulls=row.num_nulls,
+            minimum=row.minimum,
+            maximum=row.maximum,
+        )
+        for row in rows
+    ]
+
+
+def read_blocks(
+    connection: Connection, places: Sequence[tuple[UUID, int]], names: Sequence[str]
+) -> Iterator[tuple[UUID, int, str, Array]]:
+    """The stored columns among `names` of the blocks at (batch, block), one query for all."""
+    if not places or not names:
+        return
+    c = result_block.c
+    ordered = sorted(places, key=lambda place: (place[0].bytes, place[1]))
+    where = [
+        and_(c.batch_id == batch_id, c.block.in_([block for _, block in group]))
+        for batch_id, group in groupby(ordered, key=lambda place: place[0])
+    ]
+    rows = connection.execute(
+        select(c.batch_id, c.block, c.column, c.kind, c.num_rows, c.data).where(
+            or_(*where), c.column.in_(names)
+        )
+    )
+    for row in rows:
+        yield row.batch_id, row.block, row.column, unpack(row.kind, row.num_rows, row.data)
+
+
+def read_columns(
+    connection: Connection,
+    batch_id: UUID,
+    names: Sequence[str],
+    blocks: Sequence[int] | None = None,
+) -> dict[str, Array]:
+    """Whole columns of a batch, or of the blocks given, in the order of the points.
+
+    `point` may be named like a column. A block that is not stored is passed over, a column that
+    is not stored is NaN.
+    """
+    c = result_block.c
+    query = select(c.block, c.column, c.kind, c.num_rows, c.data).where(
+        c.batch_id == batch_id, c.column.in_([*names, "failure"])
+    )
+    if blocks is not None:
+        query = query.where(c.block.in_(blocks))
+    stored: dict[int, dict[str, Array]] = {}
+    for row in connection.execute(query.order_by(c.block)):
+        values = unpack(row.kind, row.num_rows, row.data)
+        stored.setdefault(row.block, {})[row.column] = values
+    tables = [complete(block, table, names) for block, table in stored.items()]
+    return {name: joined([table[name] for table in tables]) for name in names}
+
+
+def complete(block: int, table: Mapping[str, Array], names: Sequence[str]) -> dict[str, Array]:
+    """The named columns of one block: `point` is made, absent ones are NaN."""
+    num_rows = len(next(iter(table.values())))
+    first_point = block * BLOCK_POINTS
+    made: dict[str, Any] = {}
+    for name in names:
+        if name == POINT:
+            made[name] = np.arange(first_point, first_point + num_rows, dtype=np.int64)
+        else:
+            made[name] = table[name] if name in table else np.full(num_rows, np.nan)
+    return made
+
+
+def joined(parts: Sequence[Array]) -> Array:
+    """The parts one after the other; no parts are an empty float column."""
+    return np.concatenate(parts) if parts else np.empty(0)

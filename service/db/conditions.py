@@ -1,0 +1,126 @@
+"""What a listing asks for: filters, order, place to go on after, and the batches it covers."""
+
+import operator
+from collections.abc import Callable
+from typing import Any, Literal
+from uuid import UUID
+
+import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from service.db.codec import Array, as_floats
+
+Operator = Literal["eq", "ne", "lt", "le", "gt", "ge", "is_null"]
+Floats = NDArray[np.float64]
+COMPARISONS: dict[str, Callable[[Any, float], Any]] = {
+    "eq": operator.eq,
+    "ne": operator.ne,
+    "lt": operator.lt,
+    "le": operator.le,
+    "gt": operator.gt,
+    "ge": operator.ge,
+}
+ITEM = "item"
+FAILURE = "failure"
+
+
+class Filter(Struct, frozen=True, kw_only=True):
+    """A condition on a stored or derived column; enum columns are compared by code.
+
+    Null matches `is_null: true` and nothing else, as in SQL.
+    """
+
+    column: str
+    operator: Operator
+    value: float | bool
+
+
+class Order(Struct, frozen=True, kw_only=True):
+    """A column to sort by; null is last in both directions."""
+
+    column: str
+    descending: bool = False
+
+
+class Derived(Struct, frozen=True, kw_only=True):
+    """A column made while reading: `source` times the factor of the point's item.
+
+    `factors` is indexed by item position; NaN makes the item's values null.
+    """
+
+    source: str
+    factors: Floats
+
+
+class BatchRef(Struct, frozen=True, kw_only=True):
+    """A batch to list: all its items or those at the positions given, with derived columns."""
+
+    batch_id: UUID
+    items: tuple[int, ...] | None = None
+    derived: dict[str, Derived] = {}
+
+
+class Cursor(Struct, frozen=True, kw_only=True):
+    """The last row of a page: values of the order columns (None for null), batch and point."""
+
+    values: tuple[float | None, ...]
+    batch_id: UUID
+    point: int
+
+
+class PointRef(Struct, frozen=True, kw_only=True):
+    """A found point; `cursor` continues after it."""
+
+    batch_id: UUID
+    point: int
+    cursor: Cursor
+
+
+ONLY_COMPUTED = Filter(column=FAILURE, operator="eq", value=0)
+
+
+def with_computed(filters: tuple[Filter, ...]) -> tuple[Filter, ...]:
+    """The filters, and that the point was computed unless they speak of `failure` themselves."""
+    if any(condition.column == FAILURE for condition in filters):
+        return filters
+    return (ONLY_COMPUTED, *filters)
+
+
+def stored_names(ref: BatchRef, columns: set[str]) -> set[str]:
+    """The stored columns that are needed to judge and sort by `columns` in this batch."""
+    names = {FAILURE} if ref.items is None else {FAILURE, ITEM}
+    for name in columns:
+        derived = ref.derived.get(name)
+        names |= {name} if derived is None else {derived.source, ITEM}
+    return names
+
+
+def floats_of(ref: BatchRef, table: dict[str, Array], name: str) -> Floats:
+    """The column as float64 with NaN for null; `table` holds the stored columns of a block."""
+    derived = ref.derived.get(name)
+    if derived is None:
+        return as_floats(table[name])
+    with np.errstate(over="ignore"):
+        product = as_floats(table[derived.source]) * derived.factors[table[ITEM].astype(np.int64)]
+    return as_floats(product)
+
+
+def matching(ref: BatchRef, table: dict[str, Array], filters: tuple[Filter, ...]) -> Array:
+    """Which rows of a block belong to the batch's wanted items and match all filters."""
+    mask = np.ones(len(table[FAILURE]), dtype=np.bool_)
+    if ref.items is not None:
+        mask &= np.isin(table[ITEM], ref.items)
+    for condition in filters:
+        if not mask.any():
+            break
+        mask &= _matches(floats_of(ref, table, condition.column), condition)
+    return mask
+
+
+def _matches(values: Floats, condition: Filter) -> Array:
+    nulls = np.isnan(values)
+    if condition.operator == "is_null":
+        return nulls if condition.value else ~nulls
+    matched: Array = COMPARISONS[condition.operator](values, float(condition.value)) & ~nulls
+    return matched

@@ -1,0 +1,308 @@
+"""Listing of stored points: filter, sort and page over column blocks without a row per point.
+
+A block is read only if its zone maps leave open that it holds a row of the page. Order and
+filters compare in float64. A batch without a named column has null there.
+"""
+
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from uuid import UUID
+
+import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
+from sqlalchemy import Connection
+
+from service.db.blocks import BLOCK_POINTS, POINT, complete, read_blocks, zone_maps
+from service.db.codec import Array
+from service.db.conditions import (
+    BatchRef,
+    Cursor,
+    Derived,
+    Filter,
+    Order,
+    PointRef,
+    floats_of,
+    matching,
+    stored_names,
+    with_computed,
+)
+from service.db.ranking import Key, Ranking
+from service.db.zones import Zone, column_zone, earliest_key, latest_key, may_match, zone_of
+from service.errors import MalformedError
+
+__all__ = [
+    "BatchRef",
+    "Cursor",
+    "Derived",
+    "Filter",
+    "Order",
+    "PointRef",
+    "fetch_points",
+    "iterate_columns",
+    "scan",
+]
+
+# Batches whose zone maps, blocks whose values are asked for by one statement.
+BATCHES_PER_QUERY = 100
+BLOCKS_PER_QUERY = 50
+
+
+class _Candidate(Struct, frozen=True, kw_only=True):
+    """A block that may hold rows of the page; no row sorts before `earliest`."""
+
+    batch: int
+    block: int
+    num_rows: int
+    zones: dict[str, Zone]
+    earliest: Key
+    latest: Key
+
+
+class _Query(Struct, frozen=True, kw_only=True):
+    batches: Sequence[BatchRef]
+    filters: tuple[Filter, ...]
+    order: Sequence[Order]
+
+    @property
+    def columns(self) -> set[str]:
+        """All columns, stored or derived, that filters and order name."""
+        filtered = {condition.column for condition in self.filters}
+        return filtered | {part.column for part in self.order}
+
+
+def scan(
+    connection: Connection,
+    batches: Sequence[BatchRef],
+    filters: Sequence[Filter],
+    order: Sequence[Order],
+    *,
+    after: Cursor | None = None,
+    limit: int,
+) -> list[PointRef]:
+    """The first `limit` points after `after`, sorted by `order`, then batch as given, then point.
+
+    Only computed points (failure 0), unless a filter names `failure`. Raises `MalformedError`
+    when the batch of `after` is not among `batches`.
+    """
+    if limit < 1:
+        raise ValueError(f"limit is {limit}, but must be at least 1")
+    query = _Query(batches=batches, filters=with_computed(tuple(filters)), order=order)
+    start = None if after is None else _key_of(query, after)
+    ranking = Ranking(limit=limit, num_keys=len(order), after=start)
+    for group in _groups(_candidates(connection, query, start), ranking):
+        tables = _read(connection, query, group)
+        for candidate in group:
+            _offer(ranking, query, candidate, tables[candidate.batch, candidate.block])
+    return [_point_ref(query, ranking.row_key(row)) for row in range(len(ranking.points))]
+
+
+def fetch_points(
+    connection: Connection, batch_id: UUID, points: NDArray[np.int64], names: Sequence[str]
+) -> dict[str, Array]:
+    """The named columns at the points, in the order given; only their blocks are read.
+
+    Where a point is not stored, floats are NaN, integers -1 and bools False (so `failure` is not
+    0 there); a column that is stored for none of the points is NaN.
+    """
+    block_of, row_of = np.divmod(points, BLOCK_POINTS)
+    found: dict[str, list[tuple[Array, Array]]] = {name: [] for name in names}
+    blocks = np.unique(block_of).tolist()
+    for start in range(0, len(blocks), BLOCKS_PER_QUERY):
+        places = [(batch_id, block) for block in blocks[start : start + BLOCKS_PER_QUERY]]
+        for _, block, name, values in read_blocks(connection, places, names):
+            (chosen,) = np.nonzero((block_of == block) & (row_of < len(values)))
+            found[name].append((chosen, values[row_of[chosen]]))
+    return {name: _gathered(len(points), parts) for name, parts in found.items()}
+
+
+def iterate_columns(
+    connection: Connection,
+    ref: BatchRef,
+    names: Sequence[str],
+    filters: Sequence[Filter] = (),
+    *,
+    chunk_blocks: int = 5,
+) -> Iterator[dict[str, Array]]:
+    """Matching rows of a batch in the order of the points, `chunk_blocks` blocks at a time.
+
+    `names` are stored or derived columns, or `point`. Only computed points, unless a filter
+    names `failure`. Parts without a matching row are left out.
+    """
+    query = _Query(batches=[ref], filters=with_computed(tuple(filters)), order=())
+    candidates = list(_candidates(connection, query, None))
+    stored = sorted(stored_names(ref, query.columns | set(names)) - {POINT})
+    for start in range(0, len(candidates), chunk_blocks):
+        blocks = [candidate.block for candidate in candidates[start : start + chunk_blocks]]
+        tables: dict[int, dict[str, Array]] = {block: {} for block in blocks}
+        places = [(ref.batch_id, block) for block in blocks]
+        for _, block, name, values in read_blocks(connection, places, stored):
+            tables[block][name] = values
+        parts = []
+        for block, found in tables.items():
+            table = complete(block, found, [*stored, POINT])
+            mask = matching(ref, table, query.filters)
+            if mask.any():
+                parts.append([_column(ref, table, name)[mask] for name in names])
+        if parts:
+            yield {
+                name: np.concatenate(column)
+                for name, column in zip(names, zip(*parts, strict=True), strict=True)
+            }
+
+
+def _column(ref: BatchRef, table: dict[str, Array], name: str) -> Array:
+    return floats_of(ref, table, name) if name in ref.derived else table[name]
+
+
+def _candidates(connection: Connection, query: _Query, start: Key | None) -> Iterator[_Candidate]:
+    """Blocks that may hold rows after `start`, the earliest first."""
+    # Without an order the batches before the cursor's hold nothing that comes after it.
+    first = int(start[0]) if start is not None and not query.order else 0
+    groups = (
+        _candidates_of(connection, query, range(begin, begin + BATCHES_PER_QUERY), start)
+        for begin in range(first, len(query.batches), BATCHES_PER_QUERY)
+    )
+    if not query.order:
+        return chain.from_iterable(groups)
+    return iter(sorted(chain.from_iterable(groups), key=lambda candidate: candidate.earliest))
+
+
+def _candidates_of(
+    connection: Connection, query: _Query, span: range, start: Key | None
+) -> list[_Candidate]:
+    numbers = {
+        query.batches[number].batch_id: number for number in span if number < len(query.batches)
+    }
+    names = set[str]().union(
+        *(stored_names(query.batches[number], query.columns) for number in numbers.values())
+    )
+    blocks: dict[tuple[int, int], dict[str, Zone]] = {}
+    num_rows: dict[tuple[int, int], int] = {}
+    for row in zone_maps(connection, list(numbers), sorted(names)):
+        place = (numbers[row.batch_id], row.block)
+        blocks.setdefault(place, {})[row.column] = zone_of(row)
+        num_rows[place] = row.num_rows
+    candidates = []
+    for (batch, block), zones in sorted(blocks.items(), key=lambda entry: entry[0]):
+        if not may_match(query.batches[batch], zones, query.filters):
+            continue
+        candidate = _candidate(query, (batch, block), num_rows[batch, block], zones)
+        if start is None or candidate.latest > start:
+            candidates.append(candidate)
+    return candidates
+
+
+def _candidate(
+    query: _Query, place: tuple[int, int], num_rows: int, zones: dict[str, Zone]
+) -> _Candidate:
+    batch, block = place
+    first_point = block * BLOCK_POINTS
+    ordered = [
+        (column_zone(query.batches[batch], zones, part.column), part.descending)
+        for part in query.order
+    ]
+    # Bounds of each part are bounds of the whole key, since keys compare part by part.
+    early = [earliest_key(zone, descending=descending) for zone, descending in ordered]
+    late = [latest_key(zone, descending=descending) for zone, descending in ordered]
+    return _Candidate(
+        batch=batch,
+        block=block,
+        num_rows=num_rows,
+        zones=zones,
+        earliest=(*early, batch, first_point),
+        latest=(*late, batch, first_point + num_rows - 1),
+    )
+
+
+def _groups(candidates: Iterator[_Candidate], ranking: Ranking) -> Iterator[list[_Candidate]]:
+    """Candidates to read by one statement: one full block or many small ones.
+
+    Ends at the first that can hold no row of the page: later ones are no earlier.
+    """
+    group: list[_Candidate] = []
+    num_rows = 0
+    for candidate in candidates:
+        if ranking.excludes(candidate.earliest):
+            break
+        if group and (
+            num_rows + candidate.num_rows > BLOCK_POINTS or len(group) == BLOCKS_PER_QUERY
+        ):
+            yield group
+            group, num_rows = [], 0
+            if ranking.excludes(candidate.earliest):
+                break
+        group.append(candidate)
+        num_rows += candidate.num_rows
+    if group:
+        yield group
+
+
+def _read(
+    connection: Connection, query: _Query, group: Sequence[_Candidate]
+) -> dict[tuple[int, int], dict[str, Array]]:
+    """The columns that filters and order need; constant and absent ones without reading."""
+    tables: dict[tuple[int, int], dict[str, Array]] = {}
+    missing: set[str] = set()
+    for candidate in group:
+        table = tables.setdefault((candidate.batch, candidate.block), {})
+        for name in stored_names(query.batches[candidate.batch], query.columns):
+            zone = candidate.zones.get(name)
+            value = np.nan if zone is None or not zone.has_values else zone.constant
+            if value is None:
+                missing.add(name)
+            else:
+                table[name] = np.broadcast_to(np.float64(value), (candidate.num_rows,))
+    numbers = {query.batches[candidate.batch].batch_id: candidate.batch for candidate in group}
+    places = [(query.batches[candidate.batch].batch_id, candidate.block) for candidate in group]
+    for batch_id, block, name, values in read_blocks(connection, places, sorted(missing)):
+        tables[numbers[batch_id], block][name] = values
+    return tables
+
+
+def _offer(ranking: Ranking, query: _Query, candidate: _Candidate, table: dict[str, Array]) -> None:
+    ref = query.batches[candidate.batch]
+    (rows,) = np.nonzero(matching(ref, table, query.filters))
+    keys = np.empty((len(query.order), len(rows)))
+    for number, part in enumerate(query.order):
+        values = floats_of(ref, table, part.column)[rows]
+        keys[number] = np.where(np.isnan(values), np.inf, -values if part.descending else values)
+    ranking.add(keys, candidate.batch, candidate.block * BLOCK_POINTS + rows)
+
+
+def _key_of(query: _Query, cursor: Cursor) -> Key:
+    numbers = [
+        number for number, ref in enumerate(query.batches) if ref.batch_id == cursor.batch_id
+    ]
+    if not numbers or len(cursor.values) != len(query.order):
+        raise MalformedError("the page token belongs to a list that has changed: start again")
+    keys = [
+        np.inf if value is None else -value if part.descending else value
+        for value, part in zip(cursor.values, query.order, strict=True)
+    ]
+    return (*keys, numbers[0], cursor.point)
+
+
+def _point_ref(query: _Query, key: Key) -> PointRef:
+    *keys, batch, point = key
+    batch_id = query.batches[int(batch)].batch_id
+    values = tuple(
+        None if key == np.inf else -key if part.descending else key
+        for key, part in zip(keys, query.order, strict=True)
+    )
+    return PointRef(
+        batch_id=batch_id,
+        point=int(point),
+        cursor=Cursor(values=values, batch_id=batch_id, point=int(point)),
+    )
+
+
+def _gathered(num_points: int, parts: Sequence[tuple[Array, Array]]) -> Array:
+    if not parts:
+        return np.full(num_points, np.nan)
+    dtype = np.result_type(*(values.dtype for _, values in parts))
+    fill = {"f": np.nan, "b": False}.get(dtype.kind, -1)
+    gathered: Array = np.full(num_points, fill, dtype=dtype)
+    for chosen, values in parts:
+        gathered[chosen] = values
+    return gathered
