@@ -14,7 +14,8 @@ from service.cli.evaluation_formats import FORMATS, Chunk
 from service.cli.faults import refuse
 from service.errors import FieldFault, InvalidError
 from service.jobs.documents import decode_document
-from service.model.grid import Grid, build_grid, decode_axes
+from service.model.axes import decode_axes
+from service.model.grid import Grid, build_grid
 from service.model.kernel import evaluate
 from service.model.problems import InvalidScenario
 from service.model.rules import describe_failure

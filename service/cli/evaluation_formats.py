@@ -147,7 +147,7 @@ def _shown(value: Any) -> str:
     if value is None:
         return "-"
     if isinstance(value, float):
-        return f"{value:,.0f}".replace(",", " ") if abs(value) >= 10_000 else f"{value:.6g}"
+        return f"{value:,.0f}".replace(",", " ") if abs(value) >= 1_000 else f"{value:.6g}"
     return str(value) if isinstance(value, str | bool | int) else json.dumps(value)
 
 

@@ -1,5 +1,6 @@
 """Bad input on the command line: every fault with its pointer on standard error, exit code 2."""
 
+import sys
 from collections.abc import Iterable
 from typing import Final, NoReturn
 
@@ -18,4 +19,4 @@ def refuse(source: str, faults: Iterable[Fault]) -> NoReturn:
     lines = [f"  {fault.pointer or '/'}: {fault.detail} [{fault.code}]" for fault in faults]
     what = "1 fault" if len(lines) == 1 else f"{len(lines)} faults"
     click.echo("\n".join([f"{source} has {what}, nothing was done:", *lines]), err=True)
-    raise click.exceptions.Exit(BAD_INPUT)
+    sys.exit(BAD_INPUT)
