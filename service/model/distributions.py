@@ -225,11 +225,13 @@ def _log_sd(cv: Floats) -> Floats:
 
 
 def _normal_pdf(z: Floats) -> Floats:
-    return np.exp(-0.5 * z * z) * _INVERSE_ROOT_TWO_PI
+    density: Floats = np.exp(-0.5 * z * z) * _INVERSE_ROOT_TWO_PI
+    return density
 
 
 def _log_gamma_peak(shape: Floats) -> Floats:
     """log(k^k e^(-k) / Gamma(k)); above k = 100 by Stirling's series, where both halves cancel."""
     series: Floats = 0.5 * np.log(shape / (2 * np.pi)) - (1 - 1 / (30 * shape**2)) / (12 * shape)
     exact: Floats = special.xlogy(shape, shape) - shape - special.gammaln(shape)
-    return np.where(shape > 100, series, exact)
+    peak: Floats = np.where(shape > 100, series, exact)
+    return peak
