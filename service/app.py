@@ -9,8 +9,10 @@ from litestar.handlers import HTTPRouteHandler
 
 from service.api import (
     batches,
+    comparisons,
     docs,
     evaluations,
+    exports,
     problem_pages,
     profiles,
     rates,
@@ -31,6 +33,8 @@ ROUTES: tuple[Iterable[HTTPRouteHandler], ...] = (
     rates.routes,
     batches.routes,
     results.routes,
+    comparisons.routes,
+    exports.routes,
     system.routes,
     problem_pages.routes,
     docs.routes,

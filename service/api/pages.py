@@ -1,5 +1,7 @@
 """Links from page to page (RFC 8288)."""
 
+from urllib.parse import parse_qsl, urlencode
+
 from service.api.contract import ApiRequest
 
 
@@ -7,5 +9,9 @@ def link_header(request: ApiRequest, next_page_token: str | None) -> dict[str, s
     """The Link header to the next page, same filters; empty on the last page."""
     if next_page_token is None:
         return {}
-    url = request.url.include_query_params(page_token=next_page_token)
-    return {"Link": f'<{url.path}?{url.query}>; rel="next"'}
+    query: bytes = request.scope["query_string"]
+    kept = [pair for pair in parse_qsl(query.decode("ascii")) if pair[0] != "page_token"]
+    return {
+        "Link": f"<{request.url.path}?{urlencode([*kept, ('page_token', next_page_token)])}>; "
+        'rel="next"'
+    }

@@ -15,7 +15,8 @@ from service.db import batches, pricings
 from service.db.blocks import BLOCK_POINTS, write_blocks
 from service.db.engine import Connection, Row
 from service.db.results import fetch_points
-from service.jobs.chunks import CHUNK_POINTS, ComputedChunk, ItemSpan, num_chunks
+from service.jobs.chunks import ComputedChunk, ItemSpan, num_chunks
+from service.jobs.planning import CHUNK_POINTS
 from service.jobs.rates import rates_for
 from service.reports.pricing import price_days
 
@@ -166,9 +167,7 @@ def _priced_days(
     period_days: int = item.scenario["period_days"]
     if batch.currency is None or item.gpu_type is None:
         return [(None, None, period_days)]
-    rates = rates_for(
-        connection, batch.team_id, item.gpu_type, batch.currency, item.cost_center
-    )
+    rates = rates_for(connection, batch.team_id, item.gpu_type, batch.currency, item.cost_center)
     window = price_days(rates, item.start_on, period_days)
     lines: list[tuple[UUID | None, Decimal | None, int]] = [
         (UUID(line.rate_id), line.price, line.days) for line in window.lines

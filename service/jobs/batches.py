@@ -135,7 +135,7 @@ def require_finished(connection: Connection, actor: Actor, batch_id: UUID) -> Ro
     return row
 
 
-def list_page(  # noqa: PLR0913 - one argument a filter
+def list_page(
     connection: Connection,
     actor: Actor,
     *,

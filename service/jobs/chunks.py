@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from service.db.blocks import EncodedBlock, encode_columns
 from service.jobs.planning import CHUNK_POINTS
-from service.model.grid import Grid, build_grid, decode_axes
+from service.model.axes import decode_axes
+from service.model.grid import Grid, build_grid
 from service.model.inputs import input_columns
 from service.model.kernel import evaluate
 from service.model.scenario import decode_scenario

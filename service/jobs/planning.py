@@ -13,7 +13,8 @@ from service.jobs.actors import Actor
 from service.jobs.batch_documents import BatchItemIn, Notice
 from service.jobs.digests import digest
 from service.jobs.profiles import ResolvedProfile, resolve_profile
-from service.model.grid import Grid, build_grid, decode_axes
+from service.model.axes import decode_axes
+from service.model.grid import Grid, build_grid
 from service.model.problems import InvalidScenario
 from service.model.rules import describe_failure
 from service.model.scenario import apply_overrides, decode_scenario, full, normalised

@@ -1,0 +1,65 @@
+"""`/v1/comparisons` and `/v1/loss-history`: what changed, and why."""
+
+from litestar.handlers import HTTPRouteHandler
+
+from service.api.answers import json_answer
+from service.api.contract import Answer, ApiRequest, ApiResponse, Contract, operation
+from service.api.pages import link_header
+from service.api.parameters import read_query
+from service.api.transactions import actor_of, read, settings_of
+from service.jobs import comparisons
+from service.jobs.comparisons import ComparisonOut, ComparisonQuery, HistoryOut, HistoryQuery
+
+TAG = "Comparisons"
+
+
+@operation(
+    "GET",
+    "/v1/comparisons",
+    Contract(
+        operation_id="compare_batches",
+        summary="Compare two batches point by point",
+        description="Points are joined on scenario name, profile slug and the values on the axes "
+        "of both batches. A change below 1e-8 is exactly 0. Totals hold headline points only, "
+        "since the points of a grid are alternatives. A difference of money is split into what "
+        "the GPU-hours did (volume) and what the rates did (price).",
+        tag=TAG,
+        query=ComparisonQuery,
+        problems=(404, 409, 422),
+        answers={200: Answer(description="The comparison", body=ComparisonOut, headers=("Link",))},
+    ),
+)
+async def compare_batches(request: ApiRequest) -> ApiResponse:
+    """Answer with a page of the comparison."""
+    query = read_query(request, ComparisonQuery)
+    out = await read(
+        request,
+        lambda c: comparisons.compare(
+            c, actor_of(request), query, max_page_size=settings_of(request).limits.page_size
+        ),
+    )
+    return json_answer(out, headers=link_header(request, out.next_page_token))
+
+
+@operation(
+    "GET",
+    "/v1/loss-history",
+    Contract(
+        operation_id="read_loss_history",
+        summary="Read the loss of a named scenario over its batches",
+        description="The headline points of the scenario, oldest first, per day and per 30 days, "
+        "each with its change against the run before. Windows may overlap and are never added.",
+        tag=TAG,
+        query=HistoryQuery,
+        answers={200: Answer(description="The history", body=HistoryOut)},
+    ),
+)
+async def read_loss_history(request: ApiRequest) -> ApiResponse:
+    """Answer with the history."""
+    query = read_query(request, HistoryQuery)
+    return json_answer(
+        await read(request, lambda c: comparisons.history(c, actor_of(request), query))
+    )
+
+
+routes: list[HTTPRouteHandler] = [compare_batches, read_loss_history]

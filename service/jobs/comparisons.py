@@ -1,0 +1,205 @@
+"""Compare two batches: past, new, difference, relative; and the loss history of a scenario."""
+
+from typing import Annotated
+from uuid import UUID
+
+from msgspec import Meta, Struct
+
+from service.db import batches, pricings
+from service.db.engine import Connection
+from service.errors import FieldFault, InvalidError, MalformedError
+from service.jobs.actors import Actor
+from service.jobs.batches import require_finished
+from service.jobs.comparison_sides import grids_of, read_side
+from service.jobs.page_tokens import make_token, read_token
+from service.jobs.prices import read_prices
+from service.model.results import ATTRIBUTION_COLUMNS, COLUMNS
+from service.reports.compare import ComparisonRow, Cursor, Order, page, parse_order
+from service.reports.history import HistoryRow, Run, loss_history
+from service.reports.join import DuplicateKeyError, Joined, join
+from service.reports.totals import Summary, summary
+
+NUMERIC = tuple(column.name for column in COLUMNS if column.kind == "float64")
+# Loss, what it is measured against, and where it goes; more by `columns=`.
+COMPARED = (
+    "gpu_hours_lost",
+    "gpu_hours_available",
+    "gpu_hours_not_useful",
+    "ideal_step_ms",
+    "step_mean_ms",
+    "efficiency_fraction",
+    "useful_compute_fraction",
+    *ATTRIBUTION_COLUMNS,
+)
+
+
+class ComparisonQuery(Struct, frozen=True, kw_only=True):
+    """Which batches, and the page of their comparison."""
+
+    baseline: Annotated[UUID, Meta(description="Batch that is compared with: the past.")]
+    candidate: Annotated[UUID, Meta(description="Batch that is looked at: the new.")]
+    order_by: Annotated[
+        str,
+        Meta(
+            max_length=100,
+            description="`past`, `new`, `difference` or `relative` of a column, `-` for falling; "
+            "by default the order of the baseline.",
+            examples=["-difference.gpu_hours_lost"],
+        ),
+    ] = ""
+    columns: Annotated[
+        str, Meta(max_length=1000, description="More output columns to compare, by comma.")
+    ] = ""
+    page_size: Annotated[
+        int, Meta(ge=1, description="50 by default; more than the limit becomes the limit.")
+    ] = 50
+    page_token: (
+        Annotated[str, Meta(max_length=4000, description="`next_page_token` of the page before.")]
+        | None
+    ) = None
+
+
+class ComparisonOut(Struct, frozen=True, kw_only=True):
+    """Totals over headline points, and a page of joined points."""
+
+    baseline: UUID
+    candidate: UUID
+    summary: Summary
+    items: list[ComparisonRow]
+    matched: int
+    only_in_baseline: int
+    only_in_candidate: int
+    next_page_token: str | None
+
+
+class HistoryQuery(Struct, frozen=True, kw_only=True):
+    """Which scenario."""
+
+    scenario: Annotated[
+        str, Meta(min_length=1, max_length=200, description="Name of the scenario.")
+    ]
+    profile: (
+        Annotated[str, Meta(max_length=64, description="Only runs of this profile slug.")] | None
+    ) = None
+    limit: Annotated[int, Meta(ge=1, le=1000, description="The newest so many runs.")] = 100
+
+
+class HistoryOut(Struct, frozen=True, kw_only=True):
+    """The runs of a scenario, oldest first. Windows may overlap: nothing here is to be added."""
+
+    scenario: str
+    items: list[HistoryRow]
+
+
+def compare(
+    connection: Connection, actor: Actor, query: ComparisonQuery, *, max_page_size: int
+) -> ComparisonOut:
+    """Compare two batches.
+
+    Raises `NotFoundError`, `ConflictError` (a batch that has not ended), `MalformedError` (order,
+    columns, token) and `InvalidError` for a key met twice on one side.
+    """
+    bound = ["comparison", str(query.baseline), str(query.candidate), query.order_by]
+    cursor = read_token(query.page_token, bound, Cursor)
+    extra = _extra_columns(query.columns)
+    order = _order(query.order_by, (*COMPARED, *extra))
+    joined = join_batches(connection, actor, query.baseline, query.candidate, extra)
+    rows = page(joined, size=min(query.page_size, max_page_size), order=order, after=cursor)
+    return ComparisonOut(
+        baseline=query.baseline,
+        candidate=query.candidate,
+        summary=summary(joined),
+        items=rows.items,
+        matched=joined.num_rows,
+        only_in_baseline=joined.only_in_baseline,
+        only_in_candidate=joined.only_in_candidate,
+        next_page_token=make_token(bound, rows.next_cursor) if rows.next_cursor else None,
+    )
+
+
+def join_batches(
+    connection: Connection,
+    actor: Actor,
+    baseline: UUID,
+    candidate: UUID,
+    extra_columns: tuple[str, ...] = (),
+) -> Joined:
+    """The points that both batches have, as columns."""
+    rows = [require_finished(connection, actor, batch_id) for batch_id in (baseline, candidate)]
+    items = [batches.list_items(connection, [row.id]) for row in rows]
+    prices = read_prices(connection, [row.id for row in rows])
+    paths = tuple(
+        dict.fromkeys(path for side in items for grid in grids_of(side) for path in grid.axis_paths)
+    )
+    sides = [
+        read_side(
+            connection,
+            row,
+            side,
+            prices.get(row.id),
+            paths=paths,
+            columns=(*COMPARED, *extra_columns),
+        )
+        for row, side in zip(rows, items, strict=True)
+    ]
+    try:
+        return join(sides[0], sides[1])
+    except DuplicateKeyError as error:
+        fault = FieldFault(pointer="", code="duplicate_key", detail=str(error))
+        raise InvalidError(str(error), problem="duplicate-key", errors=[fault]) from error
+
+
+def history(connection: Connection, actor: Actor, query: HistoryQuery) -> HistoryOut:
+    """The runs of a named scenario; an unknown name has none."""
+    found = pricings.list_summaries(
+        connection,
+        actor.team_id,
+        name=query.scenario,
+        profile_slug=query.profile,
+        limit=query.limit,
+    )
+    prices = read_prices(connection, list({row.batch_id for row in found})) if found else {}
+    runs = []
+    for row in found:
+        priced = prices.get(row.batch_id)
+        price = priced.by_item.get(row.item_id) if priced else None
+        runs.append(
+            Run(
+                batch_id=row.batch_id,
+                batch_name=row.batch_name,
+                batch_created_at=row.batch_created_at,
+                point=row.point,
+                profile=row.profile_slug,
+                profile_revision=row.profile_revision,
+                start_on=row.start_on,
+                period_days=row.period_days,
+                num_gpus=row.num_gpus,
+                ideal_step_ms=row.ideal_step_ms,
+                step_mean_ms=row.step_mean_ms,
+                efficiency_fraction=row.efficiency_fraction,
+                gpu_hours_available=row.gpu_hours_available,
+                gpu_hours_lost=row.gpu_hours_lost,
+                gpu_hours_not_useful=row.gpu_hours_not_useful,
+                model_version=row.model_version,
+                currency=row.currency,
+                window=price.window if price else None,
+            )
+        )
+    return HistoryOut(scenario=query.scenario, items=loss_history(runs))
+
+
+def _extra_columns(text: str) -> tuple[str, ...]:
+    names = tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
+    unknown = [name for name in names if name not in NUMERIC]
+    if unknown:
+        raise MalformedError(f"columns names {unknown[0]!r}, which is none of {', '.join(NUMERIC)}")
+    return tuple(name for name in names if name not in COMPARED)
+
+
+def _order(text: str, columns: tuple[str, ...]) -> Order | None:
+    if not text:
+        return None
+    try:
+        return parse_order(text, columns, with_cost=True)
+    except ValueError as error:
+        raise MalformedError(f"order_by: {error}") from error
