@@ -4,9 +4,8 @@ A float is its shortest digits that read back to the same bits; null is empty in
 JSON; money is decimal text beside its currency.
 """
 
-import csv
-import io
 import math
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -17,6 +16,8 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
+from service.model.results import COLUMNS
+
 FieldKind = Literal["float64", "int64", "bool", "enum", "text", "decimal"]
 Cell = float | int | bool | str | None
 # A column of a chunk: an array, or for texts and decimals a sequence
@@ -26,6 +27,7 @@ Chunk = Mapping[str, ChunkColumn]
 # A cell that begins with one of these is run as a formula by spreadsheet programs (OWASP, "CSV
 # injection"); the full-width forms are taken for the plain ones by some.
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")  # noqa: RUF001
+_NEEDS_QUOTES = re.compile(r'[",\r\n]')
 
 
 class Field(Struct, frozen=True, kw_only=True):
@@ -38,6 +40,21 @@ class Field(Struct, frozen=True, kw_only=True):
     name: str
     kind: FieldKind
     labels: tuple[str, ...] = ()
+
+
+def output_fields() -> tuple[Field, ...]:
+    """The model's output columns, in their order."""
+    return tuple(
+        Field(name=column.name, kind=column.kind, labels=column.labels) for column in COLUMNS
+    )
+
+
+# What stands beside the GPU-hours where money may be seen
+COST_FIELDS = (
+    Field(name="cost_of_loss", kind="decimal"),
+    Field(name="currency", kind="text"),
+    Field(name="cost_status", kind="text"),
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,22 +133,26 @@ def _labels(field: Field, codes: NDArray[np.int64]) -> list[Cell]:
     return [None if code < 0 else field.labels[code] for code in codes.tolist()]
 
 
-def _csv_cells(field: Field, column: ChunkColumn) -> list[Cell]:
+def _csv_cells(field: Field, column: ChunkColumn) -> list[str]:
     values = cells(field, column)
-    if field.kind == "bool":
-        return [str(value).lower() for value in values]
+    if field.kind == "decimal":
+        return ["" if value is None else str(value) for value in values]
     if field.kind in {"text", "enum"}:
-        return [_harmless(value) for value in values]
-    return values
+        return ["" if value is None else _csv_text(str(value)) for value in values]
+    # The very digits of the JSON Lines, and several times as fast as the csv module
+    if not values:
+        return []
+    return msgspec.json.encode(values)[1:-1].decode().replace("null", "").split(",")
 
 
-def _harmless(value: Cell) -> Cell:
-    """The text, or the text behind an apostrophe where a spreadsheet would run it."""
-    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA_STARTS) else value
+def _csv_text(text: str) -> str:
+    """The text, behind an apostrophe where a spreadsheet would run it, in quotes if need be."""
+    harmless = f"'{text}" if text.startswith(_FORMULA_STARTS) else text
+    if _NEEDS_QUOTES.search(harmless) is None:
+        return harmless
+    return '"' + harmless.replace('"', '""') + '"'
 
 
-def _csv_lines(rows: Iterable[Iterable[Cell]]) -> bytes:
-    """Floats are written by the csv module with `repr`: the shortest digits."""
-    text = io.StringIO(newline="")
-    csv.writer(text, lineterminator="\r\n").writerows(rows)
-    return text.getvalue().encode()
+def _csv_lines(rows: Iterable[Iterable[str]]) -> bytes:
+    """A line of one empty cell would be no row at all, so that cell is written in quotes."""
+    return "".join([(",".join(row) or '""') + "\r\n" for row in rows]).encode()

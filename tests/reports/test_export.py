@@ -11,7 +11,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.reports.export import EXPORTERS, Chunk, Field, cells, write_csv, write_json_lines
+from service.model.results import COLUMNS
+from service.reports.export import (
+    COST_FIELDS,
+    EXPORTERS,
+    Chunk,
+    Field,
+    cells,
+    output_fields,
+    write_csv,
+    write_json_lines,
+)
+from service.reports.money import CostStatus
 
 FIELDS = (
     Field(name="gpu_hours_lost", kind="float64"),
@@ -116,6 +127,11 @@ def test_decimals_are_plain_digits() -> None:
     assert cells(Field(name="b", kind="decimal"), [Decimal("1E+3"), None]) == ["1000", None]
 
 
+def test_a_row_of_one_empty_cell_stays_a_row() -> None:
+    (_, part) = write_csv([Field(name="name", kind="text")], [{"name": [None, "a", ""]}])
+    assert part == b'""\r\na\r\n""\r\n'
+
+
 def test_utf_8_is_written() -> None:
     (_, part) = write_csv([Field(name="name", kind="text")], [{"name": ["été ☕"]}])
     assert part.decode() == "été ☕\r\n"
@@ -154,3 +170,17 @@ def test_a_code_has_a_label() -> None:
 def test_no_rows_are_a_header_or_nothing() -> None:
     assert list(write_csv(FIELDS[:2], [])) == [b"gpu_hours_lost,point\r\n"]
     assert list(write_json_lines(FIELDS[:2], [])) == []
+
+
+def test_the_fields_of_an_export_are_the_columns_of_the_model() -> None:
+    fields = output_fields()
+    assert [field.name for field in fields] == [column.name for column in COLUMNS]
+    chunk: Chunk = {
+        **{field.name: np.zeros(1, dtype=np.int64) for field in fields},
+        "cost_of_loss": [Decimal("1.00")],
+        "currency": ["EUR"],
+        "cost_status": [CostStatus.PRICED],
+    }
+    (record,) = read_csv(list(write_csv((*fields, *COST_FIELDS), [chunk])))
+    assert record["method"] == "closed_form"
+    assert [record[field.name] for field in COST_FIELDS] == ["1.00", "EUR", "priced"]
