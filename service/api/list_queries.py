@@ -1,4 +1,4 @@
-"""Query parameters that lists share."""
+"""Query parameters that lists share, and their checks."""
 
 from datetime import UTC, datetime
 from typing import Annotated
@@ -6,8 +6,10 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from service.api.contract import ApiRequest
+from service.api.parameters import ParameterFault
 from service.api.transactions import settings_of
 from service.errors import MalformedError
+from service.jobs.labels import label_faults
 
 PageSize = Annotated[
     int, Meta(ge=1, description="50 by default; more than the limit becomes the limit.")
@@ -41,3 +43,14 @@ def in_utc(name: str, moment: datetime | None) -> datetime | None:
         return moment.astimezone(UTC)
     except OverflowError:
         raise MalformedError(f"parameter {name}: {moment} is beyond the calendar") from None
+
+
+def refuse_malformed_labels(labels: dict[str, str | None]) -> None:
+    """Refuse parameters that cannot be a label (400): they would quietly match nothing."""
+    faults = [
+        ParameterFault(parameter=fault.pointer, code=fault.code, detail=fault.detail)
+        for fault in label_faults(labels)
+    ]
+    if faults:
+        detail = "; ".join(f"parameter {fault.parameter}: {fault.detail}" for fault in faults)
+        raise MalformedError(detail, errors=faults)

@@ -10,7 +10,7 @@ from service.api.bodies import read_body
 from service.api.concurrency import etag_of, expected_version, not_modified
 from service.api.contract import Answer, ApiRequest, ApiResponse, Contract, operation
 from service.api.idempotency import Created, create_once
-from service.api.list_queries import Moment, PageQuery, bounded, in_utc
+from service.api.list_queries import Moment, PageQuery, bounded, in_utc, refuse_malformed_labels
 from service.api.pages import link_header
 from service.api.parameters import read_path, read_query, refuse_query
 from service.api.transactions import actor_of, read, write
@@ -122,6 +122,7 @@ async def create_profile(request: ApiRequest) -> ApiResponse:
 async def list_profiles(request: ApiRequest) -> ApiResponse:
     """Answer with a page of profiles."""
     query = read_query(request, ProfileListQuery)
+    refuse_malformed_labels({"gpu_type": query.gpu_type, "cost_center": query.cost_center})
     pairs = [tag.partition(":") for tag in query.tag]
     wanted = ProfileFilter(
         gpu_type=query.gpu_type,

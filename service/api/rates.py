@@ -12,7 +12,7 @@ from service.api.bodies import read_body, read_text
 from service.api.concurrency import etag_of, expected_version, not_modified
 from service.api.contract import Answer, ApiRequest, ApiResponse, Contract, operation
 from service.api.idempotency import Created, create_once
-from service.api.list_queries import Moment, PageQuery, bounded, in_utc
+from service.api.list_queries import Moment, PageQuery, bounded, in_utc, refuse_malformed_labels
 from service.api.pages import link_header
 from service.api.parameters import read_path, read_query, refuse_query
 from service.api.transactions import actor_of, read
@@ -136,6 +136,7 @@ async def create_rate(request: ApiRequest) -> ApiResponse:
 async def list_rates(request: ApiRequest) -> ApiResponse:
     """Answer with a page of rates."""
     query = read_query(request, RateListQuery)
+    refuse_malformed_labels({"gpu_type": query.gpu_type, "cost_center": query.cost_center})
     wanted = RateFilter(
         gpu_type=query.gpu_type,
         currency=query.currency,
@@ -172,6 +173,7 @@ async def list_rates(request: ApiRequest) -> ApiResponse:
 async def resolve_rate(request: ApiRequest) -> ApiResponse:
     """Answer with the rate that prices the day."""
     query = read_query(request, ResolutionQuery)
+    refuse_malformed_labels({"gpu_type": query.gpu_type, "cost_center": query.cost_center})
     key = RateKey(gpu_type=query.gpu_type, currency=query.currency, cost_center=query.cost_center)
     as_of = in_utc("as_of", query.as_of)
     found = await read(
