@@ -125,7 +125,7 @@ Go on from here
   docs with "try it":  {address}/docs
   worst points first:  curl '{results}?order_by=-gpu_hours_lost&page_size=5'
   large clusters:      curl '{results}?num_gpus_min=1024&where=efficiency_fraction:lt:0.8'
-  spreadsheet:         curl -H 'Accept: text/csv' '{results}'
+  spreadsheet:         curl -o losses.csv '{address}/v1/exports?format=csv&batch={slow}'
   comparison:          curl '{address}/v1/comparisons?baseline={slow}&candidate={fixed}'
   one scenario:        curl -H 'Content-Type: application/json' {address}/v1/evaluations \\
                          -d '{{"profile": "prod-h100", "overrides": {{"num_gpus": 64}}}}'"""

@@ -3,12 +3,14 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from service.cli.text_tables import count, percent, text_table
+from service.reports.digits import amount, percent, signed, whole
+from service.reports.tables import Heading, text_table
 
 Document = dict[str, Any]
 
 CV_PATH = "variability.transient.cv"
 MISSING = "-"
+CLUSTER = Heading("cluster", words=True)
 SIDES = ("past", "new", "difference")
 
 
@@ -27,16 +29,15 @@ def loss_tables(rows: Sequence[Document], labels: Mapping[str, str]) -> str:
         }
         sizes = sorted({size for size, _ in cells})
         table = text_table(
-            ["GPUs", *profiles],
+            [Heading(title) for title in ("GPUs", *profiles)],
             [
-                [count(size), *(cells.get((size, slug), MISSING) for slug in profiles)]
+                [whole(size), *(cells.get((size, slug), MISSING) for slug in profiles)]
                 for size in sizes
             ],
-            left=0,
         )
         origin = labels.get(f"cv {cv}", "no label")
         parts.append(
-            f"GPU-hours lost in 30 days (efficiency), step times vary by {percent(cv)}: "
+            f"GPU-hours lost in 30 days (efficiency), step times vary by {100 * cv:g} %: "
             f"{origin}\n{table}"
         )
     return "\n\n".join(parts)
@@ -44,17 +45,17 @@ def loss_tables(rows: Sequence[Document], labels: Mapping[str, str]) -> str:
 
 def clusters_table(rows: Sequence[Document]) -> str:
     """The headline points: each cluster at its own size, and what its loss costs."""
-    header = ["cluster", "GPUs", "shown busy", "useful", "efficiency", "lost GPU-h", "lost money"]
+    titles = ["GPUs", "shown busy [%]", "useful [%]", "efficiency [%]", "lost [GPU-hours]", "cost"]
     return text_table(
-        header,
+        [CLUSTER, *map(Heading, titles)],
         [
             [
                 _slug(row),
-                count(row["inputs"]["num_gpus"]),
+                whole(row["inputs"]["num_gpus"]),
                 percent(row["result"]["displayed_utilization_fraction"]),
                 percent(row["result"]["useful_compute_fraction"]),
                 percent(row["result"]["efficiency_fraction"]),
-                count(row["result"]["gpu_hours_lost"]),
+                whole(row["result"]["gpu_hours_lost"]),
                 _money(row["cost_of_loss"]),
             ]
             for row in rows
@@ -67,15 +68,15 @@ def comparison_table(comparison: Document, batch_body: Document) -> str:
     rows = [
         [
             item["key"]["profile"],
-            count(item["key"]["num_gpus"]),
-            *(count(item[side]["gpu_hours_lost"]) for side in SIDES),
+            whole(item["key"]["num_gpus"]),
+            *_sides({side: item[side]["gpu_hours_lost"] for side in SIDES}),
         ]
         for item in comparison["items"]
         if _is_headline(item["key"], batch_body)
     ]
-    summary = comparison["summary"]["gpu_hours_lost"]
-    total = ["all", "", *(count(summary[side]) for side in SIDES)]
-    return text_table(["cluster", "GPUs", "one slow GPU", "fixed", "difference"], [*rows, total])
+    total = ["all", "", *_sides(comparison["summary"]["gpu_hours_lost"])]
+    titles = ["GPUs", "one slow GPU", "fixed", "difference"]
+    return text_table([CLUSTER, *map(Heading, titles)], [*rows, total])
 
 
 def headline_rows(rows: Sequence[Document], batch_body: Document) -> list[Document]:
@@ -92,8 +93,13 @@ def _is_headline(key: Document, batch_body: Document) -> bool:
     )
 
 
+def _sides(change: Document) -> list[str]:
+    past, new, difference = (whole(change[side]) for side in SIDES)
+    return [past, new, signed(difference)]
+
+
 def _loss_cell(result: Document) -> str:
-    return f"{count(result['gpu_hours_lost'])} ({percent(result['efficiency_fraction'])})"
+    return f"{whole(result['gpu_hours_lost'])} ({100 * result['efficiency_fraction']:.1f} %)"
 
 
 def _slug(row: Document) -> str:
@@ -101,8 +107,8 @@ def _slug(row: Document) -> str:
     return slug
 
 
-def _money(amount: Document | None) -> str:
-    return "no rate" if amount is None else f"{amount['amount']} {amount['currency']}"
+def _money(cost: Document | None) -> str:
+    return "no rate" if cost is None else f"{amount(cost['amount'])} {cost['currency']}"
 
 
 def _in_order(values: Iterable[Any]) -> list[Any]:

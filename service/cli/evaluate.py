@@ -71,7 +71,7 @@ def command(*, file: BinaryIO, output_format: str, limit: int | None) -> None:
     if limit is None and output_format == "table":
         limit = TABLE_ROWS
     shown = grid.num_points if limit is None else min(limit, grid.num_points)
-    FORMATS[output_format](grid, _computed(grid, shown), sys.stdout)
+    FORMATS[output_format](grid, _computed(grid, shown), sys.stdout.buffer)
     if shown < grid.num_points:
         click.echo(
             f"{grid.num_points - shown} more points: --limit {grid.num_points} or another --format "

@@ -1,27 +1,41 @@
 """Results of `trainard evaluate` as a table, CSV or JSON; chunk by chunk, in bounded memory."""
 
-import csv
 import json
-import math
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, NamedTuple, TextIO
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, BinaryIO, NamedTuple
 
-from service.cli.text_tables import text_table
+import msgspec
+import numpy as np
+
 from service.model import MODEL_VERSION
 from service.model.grid import Grid
 from service.model.kernel import Results
-from service.model.results import COLUMNS, Column
+from service.model.results import COLUMNS
 from service.model.rules import describe_failure
-
-Cell = float | int | bool | str | None
+from service.reports.digits import whole
+from service.reports.export import (
+    Cell,
+    ChunkColumn,
+    Field,
+    FieldKind,
+    cells,
+    output_fields,
+    write_csv,
+)
+from service.reports.tables import Heading, result_table, shown_value, text_table
 
 # What a grid's table shows of the results: the questions of the founding page.
-TABLE_COLUMNS = (
-    "step_mean_ms",
-    "efficiency_fraction",
-    "displayed_utilization_fraction",
-    "useful_compute_fraction",
-    "gpu_hours_lost",
+TABLE_COLUMNS = tuple(
+    column
+    for column in COLUMNS
+    if column.name
+    in {
+        "step_mean_ms",
+        "efficiency_fraction",
+        "displayed_utilization_fraction",
+        "useful_compute_fraction",
+        "gpu_hours_lost",
+    }
 )
 FAILED = "failed"
 
@@ -42,116 +56,143 @@ class Row(NamedTuple):
     failure: dict[str, str] | None
 
 
-def write_table(grid: Grid, chunks: Iterable[Chunk], out: TextIO) -> None:
+def write_table(grid: Grid, chunks: Iterable[Chunk], out: BinaryIO) -> None:
     """One scenario: every result with its unit and meaning. A grid: one line a point."""
     rows = list(_rows(grid, chunks))
     if not grid.axis_paths:
-        _write_sheet(rows[0], out)
+        _write_line(out, result_table(rows[0].result))
         return
-    header = [*grid.axis_paths, *TABLE_COLUMNS]
-    lines = [
-        [_shown(value) for value in (*row.inputs.values(), *_table_cells(row))] for row in rows
+    headings = [Heading(path) for path in grid.axis_paths]
+    headings += [
+        Heading(f"{column.name} [{shown_value(column, None)[1]}]") for column in TABLE_COLUMNS
     ]
-    out.write(text_table(header, lines, left=0) + "\n")
+    _write_line(out, text_table(headings, [_table_line(row) for row in rows]))
     for row in rows:
         if row.failure:
-            out.write(f"point {row.point} failed: {row.failure['detail']}\n")
+            _write_line(out, f"point {row.point} failed: {row.failure['detail']}")
 
 
-def write_csv(grid: Grid, chunks: Iterable[Chunk], out: TextIO) -> None:
+def write_comma_separated(grid: Grid, chunks: Iterable[Chunk], out: BinaryIO) -> None:
     """A header and one line a point: axis values, all results, and why a point failed."""
-    writer = csv.writer(out, lineterminator="\n")
-    names = [column.name for column in COLUMNS]
-    writer.writerow(["point", *grid.axis_paths, *names, "failure"])
-    for row in _rows(grid, chunks):
-        failure = row.failure["code"] if row.failure else ""
-        inputs = [_csv_cell(value) for value in row.inputs.values()]
-        results = [_csv_cell(row.result[name]) for name in names]
-        writer.writerow([row.point, *inputs, *results, failure])
+    axes = _AxisColumns(grid)
+    fields = [
+        Field(name="point", kind="int64"),
+        *axes.fields(),
+        *output_fields(),
+        Field(name="failure", kind="text"),
+    ]
+    out.writelines(write_csv(fields, (_file_chunk(grid, axes, chunk) for chunk in chunks)))
 
 
-def write_json(grid: Grid, chunks: Iterable[Chunk], out: TextIO) -> None:
+def write_json(grid: Grid, chunks: Iterable[Chunk], out: BinaryIO) -> None:
     """One JSON document, written as it is computed: model version, warnings, points."""
     warnings = [
         {"pointer": warning.pointer, "code": warning.code, "detail": warning.detail}
         for warning in grid.warnings
     ]
-    out.write(f'{{"model_version": {json.dumps(MODEL_VERSION)}, ')
-    out.write(f'"warnings": {json.dumps(warnings)}, "points": [')
-    out.writelines(
-        ("," if position else "") + "\n  " + json.dumps(row._asdict(), allow_nan=False)
-        for position, row in enumerate(_rows(grid, chunks))
-    )
-    out.write("\n]}\n")
+    head = f'{{"model_version": {json.dumps(MODEL_VERSION)}, "warnings": {json.dumps(warnings)}'
+    out.write(f'{head}, "points": ['.encode())
+    for position, row in enumerate(_rows(grid, chunks)):
+        out.write(b",\n  " if position else b"\n  ")
+        out.write(msgspec.json.encode(row._asdict()))
+    out.write(b"\n]}\n")
 
 
-FORMATS: dict[str, Callable[[Grid, Iterable[Chunk], TextIO], None]] = {
+FORMATS: dict[str, Callable[[Grid, Iterable[Chunk], BinaryIO], None]] = {
     "table": write_table,
     "json": write_json,
-    "csv": write_csv,
+    "csv": write_comma_separated,
 }
 
 
 def _rows(grid: Grid, chunks: Iterable[Chunk]) -> Iterator[Row]:
+    axes = _AxisColumns(grid)
+    fields = output_fields()
     for start, results in chunks:
-        cells = [_cells(column, results) for column in COLUMNS]
-        codes = results.failure.tolist()
-        for offset, values in enumerate(zip(*cells, strict=True)):
-            point = start + offset
+        inputs = axes.values(start, len(results.failure))
+        outputs = [cells(field, results.columns[field.name]) for field in fields]
+        for offset, code in enumerate(results.failure.tolist()):
             yield Row(
-                point=point,
-                inputs=grid.inputs_at(point),
-                result={column.name: value for column, value in zip(COLUMNS, values, strict=True)},
-                failure=_failure(grid, point, codes[offset]),
+                point=start + offset,
+                inputs={path: values[offset] for path, values in inputs.items()},
+                result={
+                    field.name: values[offset]
+                    for field, values in zip(fields, outputs, strict=True)
+                },
+                failure=_failure(grid, start + offset, code) if code else None,
             )
 
 
-def _cells(column: Column, results: Results) -> list[Cell]:
-    values: list[Any] = results.columns[column.name].tolist()
-    if column.kind == "enum":
-        return [column.labels[value] for value in values]
-    if column.kind == "float64":
-        return [None if math.isnan(value) else value for value in values]
-    return values
+class _AxisColumns:
+    """The axis values of consecutive points, a list an axis."""
+
+    def __init__(self, grid: Grid) -> None:
+        self._grid = grid
+        self.values_of = {
+            axis.path: [axis.value_at(step) for step in range(part.length)]
+            for part in grid.dimensions
+            for axis in part.axes
+        }
+
+    def values(self, start: int, num_points: int) -> dict[str, list[Any]]:
+        """By path, one value a point."""
+        points = np.arange(start, start + num_points, dtype=np.int64)
+        return {
+            axis.path: [self.values_of[axis.path][step] for step in steps]
+            for part in self._grid.dimensions
+            for steps in [part.codes(points).tolist()]
+            for axis in part.axes
+        }
+
+    def fields(self) -> list[Field]:
+        """How a file holds them: numbers as such, sub-structures as JSON text."""
+        return [Field(name=path, kind=_kind(values)) for path, values in self.values_of.items()]
 
 
-def _failure(grid: Grid, point: int, code: int) -> dict[str, str] | None:
-    if code == 0:
-        return None
+def _kind(values: Sequence[Any]) -> FieldKind:
+    if all(type(value) is int for value in values):
+        return "int64"
+    return "float64" if all(type(value) in {int, float} for value in values) else "text"
+
+
+def _file_chunk(grid: Grid, axes: _AxisColumns, chunk: Chunk) -> dict[str, ChunkColumn]:
+    codes = chunk.results.failure.tolist()
+    values = axes.values(chunk.start, len(codes))
+    inputs: dict[str, ChunkColumn] = {
+        field.name: [_text(value) for value in values[field.name]]
+        if field.kind == "text"
+        else np.array(values[field.name])
+        for field in axes.fields()
+    }
+    return {
+        "point": np.arange(chunk.start, chunk.start + len(codes)),
+        **inputs,
+        **chunk.results.columns,
+        "failure": [
+            _failure(grid, chunk.start + offset, code)["code"] if code else None
+            for offset, code in enumerate(codes)
+        ],
+    }
+
+
+def _failure(grid: Grid, point: int, code: int) -> dict[str, str]:
     fault = describe_failure(code, grid.point_scenario(point))
     return {"pointer": fault.pointer, "code": fault.code, "detail": fault.detail}
 
 
-def _write_sheet(row: Row, out: TextIO) -> None:
-    out.write(
-        text_table(
-            ["result", "value", "unit", "meaning"],
-            [
-                [column.name, _shown(row.result[column.name]), column.unit, column.sentence]
-                for column in COLUMNS
-            ],
-            left=4,
-        )
-        + "\n"
-    )
-
-
-def _table_cells(row: Row) -> list[Cell]:
+def _table_line(row: Row) -> list[str]:
+    inputs = [_text(value) for value in row.inputs.values()]
     if row.failure:
-        return [FAILED, *("" for _ in TABLE_COLUMNS[1:])]
-    return [row.result[name] for name in TABLE_COLUMNS]
+        return [*inputs, FAILED, *("" for _ in TABLE_COLUMNS[1:])]
+    results = [shown_value(column, row.result[column.name])[0] for column in TABLE_COLUMNS]
+    return [*inputs, *results]
 
 
-def _shown(value: Any) -> str:
-    """Enough digits to read; CSV and JSON carry all of them."""
-    if value is None:
-        return "-"
-    if isinstance(value, float):
-        return f"{value:,.0f}".replace(",", " ") if abs(value) >= 1_000 else f"{value:.6g}"
-    return str(value) if isinstance(value, str | bool | int) else json.dumps(value)
+def _text(value: Any) -> str:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return whole(value)
+    return value if isinstance(value, str) else json.dumps(value)
 
 
-def _csv_cell(value: Any) -> Any:
-    if isinstance(value, dict | list):
-        return json.dumps(value)
-    return "" if value is None else value
+def _write_line(out: BinaryIO, text: str) -> None:
+    out.write(f"{text}\n".encode())

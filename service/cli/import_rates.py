@@ -6,13 +6,13 @@ import rich_click as click
 
 from service.cli.databases import database_option, settings_with, usable_database, without_password
 from service.cli.faults import refuse
-from service.cli.text_tables import text_table
 from service.db import migrate
 from service.db.engine import Database
 from service.errors import FieldFault, TrainardError
 from service.jobs.actors import Actor
 from service.jobs.rate_documents import ImportedRate, ImportOut
 from service.jobs.rate_imports import import_rates
+from service.reports.tables import Heading, text_table
 
 OPEN_END = "no end"
 
@@ -70,8 +70,9 @@ def _whole(error: TrainardError) -> FieldFault:
 
 
 def _table(imported: ImportOut) -> str:
-    header = ["line", "gpu_type", "cost_center", "price", "from", "until"]
-    return text_table(header, [_cells(rate) for rate in imported.items], left=3)
+    words = [Heading(title, words=True) for title in ("gpu_type", "cost_center")]
+    headings = [Heading("line"), *words, *map(Heading, ("price", "from", "until"))]
+    return text_table(headings, [_cells(rate) for rate in imported.items])
 
 
 def _cells(rate: ImportedRate) -> list[str]:
