@@ -12,7 +12,7 @@ import numpy as np
 from msgspec import Struct
 from sqlalchemy import Connection, and_, insert, or_, select
 
-from service.db.codec import Array, Packed, pack, unpack
+from service.db.codec import Array, Packed, pack, unpack, unpack_rows
 from service.db.tables import result_block, utc_now
 
 BLOCK_POINTS = 10_000
@@ -26,6 +26,25 @@ class EncodedBlock(Struct, frozen=True, kw_only=True):
     block: int
     column: str
     packed: Packed
+
+
+class StoredBlock(Struct, frozen=True, kw_only=True):
+    """One column of one block as it was read, not yet unpacked."""
+
+    batch_id: UUID
+    block: int
+    column: str
+    kind: str
+    num_rows: int
+    data: bytes
+
+    def values(self) -> Array:
+        """All values."""
+        return unpack(self.kind, self.num_rows, self.data)
+
+    def values_at(self, rows: Array) -> Array:
+        """The values at the rows of the block."""
+        return unpack_rows(self.kind, self.num_rows, self.data, rows)
 
 
 class ZoneRow(Struct, frozen=True, kw_only=True):
@@ -119,7 +138,7 @@ def zone_maps(
 
 def read_blocks(
     connection: Connection, places: Sequence[tuple[UUID, int]], names: Sequence[str]
-) -> Iterator[tuple[UUID, int, str, Array]]:
+) -> Iterator[StoredBlock]:
     """The stored columns among `names` of the blocks at (batch, block), one query for all."""
     if not places or not names:
         return
@@ -130,12 +149,14 @@ def read_blocks(
         for batch_id, group in groupby(ordered, key=lambda place: place[0])
     ]
     rows = connection.execute(
-        select(c.batch_id, c.block, c.column, c.kind, c.num_rows, c.data).where(
-            or_(*where), c.column.in_(names)
-        )
+        select(c.batch_id, c.block, c.column, c.kind, c.num_rows, c.data)
+        .where(or_(*where), c.column.in_(names))
+        .execution_options(binary_rows=True)
     )
-    for row in rows:
-        yield row.batch_id, row.block, row.column, unpack(row.kind, row.num_rows, row.data)
+    for batch_id, block, column, kind, num_rows, data in rows:
+        yield StoredBlock(
+            batch_id=batch_id, block=block, column=column, kind=kind, num_rows=num_rows, data=data
+        )
 
 
 def read_columns(
@@ -156,7 +177,8 @@ def read_columns(
     if blocks is not None:
         query = query.where(c.block.in_(blocks))
     stored: dict[int, dict[str, Array]] = {}
-    for row in connection.execute(query.order_by(c.block)):
+    query = query.order_by(c.block).execution_options(binary_rows=True)
+    for row in connection.execute(query):
         values = unpack(row.kind, row.num_rows, row.data)
         stored.setdefault(row.block, {})[row.column] = values
     tables = [complete(block, table, names) for block, table in stored.items()]

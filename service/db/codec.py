@@ -61,16 +61,22 @@ def pack(values: Array) -> Packed:
 
 def unpack(kind: str, num_rows: int, data: bytes) -> Array:
     """The `num_rows` values of a packed column; read-only."""
+    return unpack_rows(kind, num_rows, data, slice(None))
+
+
+def unpack_rows(kind: str, num_rows: int, data: bytes, rows: Array | slice) -> Array:
+    """The values of a packed column at `rows`; few rows are cheaper than all."""
     dtype = DTYPES[kind]
     # A zstd frame has at least 9 bytes, so one value's bytes are never taken for a frame.
     if len(data) == dtype.itemsize:
-        return np.broadcast_to(np.frombuffer(data, dtype=dtype), (num_rows,))
+        same: Array = np.broadcast_to(np.frombuffer(data, dtype=dtype), (num_rows,))[rows]
+        return same
     size = num_rows * dtype.itemsize
     shuffled = np.frombuffer(
         _codec().decompress(data, decompressed_size=size, asbytes=True), dtype=np.uint8
     )
-    plain = np.ascontiguousarray(shuffled.reshape(dtype.itemsize, num_rows).T)
-    values: Array = plain.view(dtype).reshape(num_rows)
+    plain = np.ascontiguousarray(shuffled.reshape(dtype.itemsize, num_rows)[:, rows].T)
+    values: Array = plain.view(dtype).reshape(-1)
     return values
 
 

@@ -9,8 +9,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from psycopg.pq import Format
 from sqlalchemy import Connection, Engine, Row, create_engine, event
-from sqlalchemy.engine import URL, make_url
+from sqlalchemy.engine import URL, ExecutionContext, make_url
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.pool import ConnectionPoolEntry
 
@@ -69,7 +70,9 @@ def _normalised(url: str) -> URL:
 
 def _make_engine(url: URL) -> Engine:
     if url.get_backend_name() != "sqlite":
-        return create_engine(url, pool_size=20, max_overflow=30, pool_pre_ping=True)
+        engine = create_engine(url, pool_size=20, max_overflow=30, pool_pre_ping=True)
+        event.listen(engine, "before_cursor_execute", _ask_for_binary)
+        return engine
     if not url.database or url.database == ":memory:":
         raise ValueError("an embedded database needs a file: sqlite:///path/to/trainard.db")
     Path(url.database).parent.mkdir(parents=True, exist_ok=True)
@@ -77,6 +80,19 @@ def _make_engine(url: URL) -> Engine:
     event.listen(engine, "connect", _prepare_sqlite)
     event.listen(engine, "begin", _begin_sqlite)
     return engine
+
+
+def _ask_for_binary(
+    _connection: Connection,
+    cursor: Any,
+    _statement: str,
+    _parameters: Any,
+    context: ExecutionContext | None,
+    _many: bool,  # noqa: FBT001 - SQLAlchemy's signature
+) -> None:
+    """Let statements with the option `binary_rows` answer in binary: 3-4 times faster for blobs."""
+    if context is not None and context.execution_options.get("binary_rows"):
+        cursor.format = Format.BINARY
 
 
 def _prepare_sqlite(connection: sqlite3.Connection, _entry: ConnectionPoolEntry) -> None:

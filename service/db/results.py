@@ -110,9 +110,9 @@ def fetch_points(
     blocks = np.unique(block_of).tolist()
     for start in range(0, len(blocks), BLOCKS_PER_QUERY):
         places = [(batch_id, block) for block in blocks[start : start + BLOCKS_PER_QUERY]]
-        for _, block, name, values in read_blocks(connection, places, names):
-            (chosen,) = np.nonzero((block_of == block) & (row_of < len(values)))
-            found[name].append((chosen, values[row_of[chosen]]))
+        for part in read_blocks(connection, places, names):
+            (chosen,) = np.nonzero((block_of == part.block) & (row_of < part.num_rows))
+            found[part.column].append((chosen, part.values_at(row_of[chosen])))
     return {name: _gathered(len(points), parts) for name, parts in found.items()}
 
 
@@ -136,8 +136,8 @@ def iterate_columns(
         blocks = [candidate.block for candidate in candidates[start : start + chunk_blocks]]
         tables: dict[int, dict[str, Array]] = {block: {} for block in blocks}
         places = [(ref.batch_id, block) for block in blocks]
-        for _, block, name, values in read_blocks(connection, places, stored):
-            tables[block][name] = values
+        for part in read_blocks(connection, places, stored):
+            tables[part.block][part.column] = part.values()
         parts = []
         for block, found in tables.items():
             table = complete(block, found, [*stored, POINT])
@@ -255,8 +255,8 @@ def _read(
                 table[name] = np.broadcast_to(np.float64(value), (candidate.num_rows,))
     numbers = {query.batches[candidate.batch].batch_id: candidate.batch for candidate in group}
     places = [(query.batches[candidate.batch].batch_id, candidate.block) for candidate in group]
-    for batch_id, block, name, values in read_blocks(connection, places, sorted(missing)):
-        tables[numbers[batch_id], block][name] = values
+    for part in read_blocks(connection, places, sorted(missing)):
+        tables[numbers[part.batch_id], part.block][part.column] = part.values()
     return tables
 
 
