@@ -5,15 +5,14 @@ filters compare in float64. A batch without a named column has null there.
 """
 
 from collections.abc import Iterator, Sequence
-from itertools import chain
 from uuid import UUID
 
 import numpy as np
-from msgspec import Struct
 from numpy.typing import NDArray
 from sqlalchemy import Connection
 
-from service.db.blocks import BLOCK_POINTS, POINT, complete, read_blocks, zone_maps
+from service.db.blocks import BLOCK_POINTS, POINT, complete, read_blocks
+from service.db.candidates import Candidate, Query, candidate_blocks
 from service.db.codec import Array
 from service.db.conditions import (
     BatchRef,
@@ -28,7 +27,6 @@ from service.db.conditions import (
     with_computed,
 )
 from service.db.ranking import Key, Ranking
-from service.db.zones import Zone, column_zone, earliest_key, latest_key, may_match, zone_of
 from service.errors import MalformedError
 
 __all__ = [
@@ -43,32 +41,8 @@ __all__ = [
     "scan",
 ]
 
-# Batches whose zone maps, blocks whose values are asked for by one statement.
-BATCHES_PER_QUERY = 100
+# Blocks whose values are asked for by one statement.
 BLOCKS_PER_QUERY = 50
-
-
-class _Candidate(Struct, frozen=True, kw_only=True):
-    """A block that may hold rows of the page; no row sorts before `earliest`."""
-
-    batch: int
-    block: int
-    num_rows: int
-    zones: dict[str, Zone]
-    earliest: Key
-    latest: Key
-
-
-class _Query(Struct, frozen=True, kw_only=True):
-    batches: Sequence[BatchRef]
-    filters: tuple[Filter, ...]
-    order: Sequence[Order]
-
-    @property
-    def columns(self) -> set[str]:
-        """All columns, stored or derived, that filters and order name."""
-        filtered = {condition.column for condition in self.filters}
-        return filtered | {part.column for part in self.order}
 
 
 def scan(
@@ -87,10 +61,10 @@ def scan(
     """
     if limit < 1:
         raise ValueError(f"limit is {limit}, but must be at least 1")
-    query = _Query(batches=batches, filters=with_computed(tuple(filters)), order=order)
+    query = Query(batches=batches, filters=with_computed(tuple(filters)), order=order)
     start = None if after is None else _key_of(query, after)
     ranking = Ranking(limit=limit, num_keys=len(order), after=start)
-    for group in _groups(_candidates(connection, query, start), ranking):
+    for group in _groups(candidate_blocks(connection, query, start), ranking):
         tables = _read(connection, query, group)
         for candidate in group:
             _offer(ranking, query, candidate, tables[candidate.batch, candidate.block])
@@ -129,8 +103,8 @@ def iterate_columns(
     `names` are stored or derived columns, or `point`. Only computed points, unless a filter
     names `failure`. Parts without a matching row are left out.
     """
-    query = _Query(batches=[ref], filters=with_computed(tuple(filters)), order=())
-    candidates = list(_candidates(connection, query, None))
+    query = Query(batches=[ref], filters=with_computed(tuple(filters)), order=())
+    candidates = list(candidate_blocks(connection, query, None))
     stored = sorted(stored_names(ref, query.columns | set(names)) - {POINT})
     for start in range(0, len(candidates), chunk_blocks):
         blocks = [candidate.block for candidate in candidates[start : start + chunk_blocks]]
@@ -155,72 +129,12 @@ def _column(ref: BatchRef, table: dict[str, Array], name: str) -> Array:
     return floats_of(ref, table, name) if name in ref.derived else table[name]
 
 
-def _candidates(connection: Connection, query: _Query, start: Key | None) -> Iterator[_Candidate]:
-    """Blocks that may hold rows after `start`, the earliest first."""
-    # Without an order the batches before the cursor's hold nothing that comes after it.
-    first = int(start[0]) if start is not None and not query.order else 0
-    groups = (
-        _candidates_of(connection, query, range(begin, begin + BATCHES_PER_QUERY), start)
-        for begin in range(first, len(query.batches), BATCHES_PER_QUERY)
-    )
-    if not query.order:
-        return chain.from_iterable(groups)
-    return iter(sorted(chain.from_iterable(groups), key=lambda candidate: candidate.earliest))
-
-
-def _candidates_of(
-    connection: Connection, query: _Query, span: range, start: Key | None
-) -> list[_Candidate]:
-    numbers = {
-        query.batches[number].batch_id: number for number in span if number < len(query.batches)
-    }
-    names = set[str]().union(
-        *(stored_names(query.batches[number], query.columns) for number in numbers.values())
-    )
-    blocks: dict[tuple[int, int], dict[str, Zone]] = {}
-    num_rows: dict[tuple[int, int], int] = {}
-    for row in zone_maps(connection, list(numbers), sorted(names)):
-        place = (numbers[row.batch_id], row.block)
-        blocks.setdefault(place, {})[row.column] = zone_of(row)
-        num_rows[place] = row.num_rows
-    candidates = []
-    for (batch, block), zones in sorted(blocks.items(), key=lambda entry: entry[0]):
-        if not may_match(query.batches[batch], zones, query.filters):
-            continue
-        candidate = _candidate(query, (batch, block), num_rows[batch, block], zones)
-        if start is None or candidate.latest > start:
-            candidates.append(candidate)
-    return candidates
-
-
-def _candidate(
-    query: _Query, place: tuple[int, int], num_rows: int, zones: dict[str, Zone]
-) -> _Candidate:
-    batch, block = place
-    first_point = block * BLOCK_POINTS
-    ordered = [
-        (column_zone(query.batches[batch], zones, part.column), part.descending)
-        for part in query.order
-    ]
-    # Bounds of each part are bounds of the whole key, since keys compare part by part.
-    early = [earliest_key(zone, descending=descending) for zone, descending in ordered]
-    late = [latest_key(zone, descending=descending) for zone, descending in ordered]
-    return _Candidate(
-        batch=batch,
-        block=block,
-        num_rows=num_rows,
-        zones=zones,
-        earliest=(*early, batch, first_point),
-        latest=(*late, batch, first_point + num_rows - 1),
-    )
-
-
-def _groups(candidates: Iterator[_Candidate], ranking: Ranking) -> Iterator[list[_Candidate]]:
+def _groups(candidates: Iterator[Candidate], ranking: Ranking) -> Iterator[list[Candidate]]:
     """Candidates to read by one statement: one full block or many small ones.
 
     Ends at the first that can hold no row of the page: later ones are no earlier.
     """
-    group: list[_Candidate] = []
+    group: list[Candidate] = []
     num_rows = 0
     for candidate in candidates:
         if ranking.excludes(candidate.earliest):
@@ -239,7 +153,7 @@ def _groups(candidates: Iterator[_Candidate], ranking: Ranking) -> Iterator[list
 
 
 def _read(
-    connection: Connection, query: _Query, group: Sequence[_Candidate]
+    connection: Connection, query: Query, group: Sequence[Candidate]
 ) -> dict[tuple[int, int], dict[str, Array]]:
     """The columns that filters and order need; constant and absent ones without reading."""
     tables: dict[tuple[int, int], dict[str, Array]] = {}
@@ -260,7 +174,7 @@ def _read(
     return tables
 
 
-def _offer(ranking: Ranking, query: _Query, candidate: _Candidate, table: dict[str, Array]) -> None:
+def _offer(ranking: Ranking, query: Query, candidate: Candidate, table: dict[str, Array]) -> None:
     ref = query.batches[candidate.batch]
     (rows,) = np.nonzero(matching(ref, table, query.filters))
     keys = np.empty((len(query.order), len(rows)))
@@ -270,7 +184,7 @@ def _offer(ranking: Ranking, query: _Query, candidate: _Candidate, table: dict[s
     ranking.add(keys, candidate.batch, candidate.block * BLOCK_POINTS + rows)
 
 
-def _key_of(query: _Query, cursor: Cursor) -> Key:
+def _key_of(query: Query, cursor: Cursor) -> Key:
     numbers = [
         number for number, ref in enumerate(query.batches) if ref.batch_id == cursor.batch_id
     ]
@@ -283,7 +197,7 @@ def _key_of(query: _Query, cursor: Cursor) -> Key:
     return (*keys, numbers[0], cursor.point)
 
 
-def _point_ref(query: _Query, key: Key) -> PointRef:
+def _point_ref(query: Query, key: Key) -> PointRef:
     *keys, batch, point = key
     batch_id = query.batches[int(batch)].batch_id
     values = tuple(

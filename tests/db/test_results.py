@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from sqlalchemy import update
 
-from service.db import blocks, results
+from service.db import blocks, candidates, results
 from service.db.engine import Database
 from service.db.results import (
     BatchRef,
@@ -46,8 +46,8 @@ OPERATORS = {
 @pytest.fixture
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Cut after few points, so that few points make many blocks."""
-    monkeypatch.setattr(blocks, "BLOCK_POINTS", BLOCK)
-    monkeypatch.setattr(results, "BLOCK_POINTS", BLOCK)
+    for module in (blocks, candidates, results):
+        monkeypatch.setattr(module, "BLOCK_POINTS", BLOCK)
 
 
 class Case:
