@@ -17,6 +17,7 @@ from service.errors import (
     PreconditionFailedError,
 )
 from service.jobs.actors import Actor
+from service.jobs.page_tokens import make_token
 from service.jobs.rate_corrections import correct_rate
 from service.jobs.rate_documents import CorrectionIn, RateIn, RateOut
 from service.jobs.rate_resolution import resolve_rate
@@ -296,6 +297,13 @@ def test_pages_walk_through_all_rates_once(database: Database) -> None:
             with pytest.raises(MalformedError, match="another filter"):
                 list_page(connection, ACTOR, other, page_size=3, page_token=token)
     assert len(seen) == len(set(seen)) == 8
+
+
+def test_a_forged_page_token_is_refused(sqlite_database: Database) -> None:
+    position = ("\0", "EUR", "", date(2026, 1, 1), UUID(int=1))
+    token = make_token(["rates", msgspec.to_builtins(EVERY_RATE)], position)
+    with sqlite_database.read() as connection, pytest.raises(MalformedError, match="none of ours"):
+        list_page(connection, ACTOR, EVERY_RATE, page_size=3, page_token=token)
 
 
 def test_filters_of_the_list(database: Database) -> None:
