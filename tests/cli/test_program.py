@@ -21,7 +21,9 @@ def test_help_lists_every_command(trainard: Program) -> None:
 def test_help_of_each_command_has_an_example(trainard: Program, name: str) -> None:
     shown = trainard(name, "--help")
     assert shown.returncode == 0
-    assert f"trainard {name}" in shown.stdout.split("Options")[0].partition("\n\n")[2]
+    usage, *explanation = shown.stdout.split("─ Options")[0].strip().splitlines()
+    assert f"trainard {name}" in usage
+    assert f"trainard {name}" in "\n".join(explanation)
 
 
 @pytest.mark.parametrize("name", COMMANDS)
