@@ -7,7 +7,7 @@ from litestar.handlers import HTTPRouteHandler
 from msgspec import Meta, Struct
 
 from service.api.answers import json_answer
-from service.api.bodies import read_json
+from service.api.bodies import read_body, read_json
 from service.api.concurrency import etag_of, not_modified
 from service.api.contract import Answer, ApiRequest, ApiResponse, Contract, operation
 from service.api.examples import BATCH_EXAMPLES
@@ -16,7 +16,7 @@ from service.api.pages import link_header
 from service.api.parameters import read_path, read_query, refuse_query
 from service.api.transactions import actor_of, read, settings_of, write
 from service.db.engine import Connection
-from service.jobs import batches
+from service.jobs import batches, repricings
 from service.jobs.batch_documents import (
     BatchIn,
     BatchOut,
@@ -25,6 +25,7 @@ from service.jobs.batch_documents import (
     BatchState,
     PointFaultPage,
 )
+from service.jobs.repricings import PricingList, PricingOut, RepricingIn
 
 TAG = "Scenario batches"
 PageSize = Annotated[
@@ -219,10 +220,67 @@ async def cancel_batch(request: ApiRequest) -> ApiResponse:
     return json_answer(batch, status=202)
 
 
+@operation(
+    "POST",
+    "/v1/scenario-batches/{batch_id:str}/repricings",
+    Contract(
+        operation_id="reprice_batch",
+        summary="Price an ended batch again, with the rates of now",
+        description="The pricing that the batch got when it ended stays; the new one is asked for "
+        "by its number, `pricing=`, in results, exports and comparisons.",
+        tag=TAG,
+        path=BatchPath,
+        body=RepricingIn,
+        body_examples={"in another currency": {"currency": "EUR"}},
+        idempotent=True,
+        problems=(409,),
+        answers={
+            201: Answer(description="The new pricing", body=PricingOut, headers=("Location",))
+        },
+    ),
+)
+async def reprice_batch(request: ApiRequest) -> ApiResponse:
+    """Make another pricing."""
+    refuse_query(request)
+    batch_id = read_path(request, BatchPath).batch_id
+    document = await read_body(request, RepricingIn)
+    actor = actor_of(request)
+
+    def create(connection: Connection) -> Created:
+        return Created(
+            document=repricings.reprice(connection, actor, batch_id, document),
+            headers={"Location": f"/v1/scenario-batches/{batch_id}/pricings"},
+        )
+
+    return await create_once(request, create)
+
+
+@operation(
+    "GET",
+    "/v1/scenario-batches/{batch_id:str}/pricings",
+    Contract(
+        operation_id="list_pricings",
+        summary="List the pricings of a batch",
+        tag=TAG,
+        path=BatchPath,
+        answers={200: Answer(description="All pricings", body=PricingList)},
+    ),
+)
+async def list_pricings(request: ApiRequest) -> ApiResponse:
+    """Answer with all pricings."""
+    refuse_query(request)
+    batch_id = read_path(request, BatchPath).batch_id
+    return json_answer(
+        await read(request, lambda c: repricings.list_pricings(c, actor_of(request), batch_id))
+    )
+
+
 routes: list[HTTPRouteHandler] = [
     submit_batch,
     list_batches,
     get_batch,
     list_batch_errors,
     cancel_batch,
+    reprice_batch,
+    list_pricings,
 ]

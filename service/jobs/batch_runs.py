@@ -119,7 +119,7 @@ def finish(
     state = _final_state(batch, items, failure)
     if batch.points_done:
         pricings.insert_summaries(connection, _summaries(connection, batch, items))
-    price_batch(connection, batch, items, now=now, actor="runner")
+    price_batch(connection, batch, items, currency=batch.currency, now=now, actor=batch.created_by)
     batches.set_state(
         connection,
         run.batch_id,
@@ -132,7 +132,13 @@ def finish(
 
 
 def price_batch(
-    connection: Connection, batch: Row[Any], items: Iterable[Row[Any]], *, now: datetime, actor: str
+    connection: Connection,
+    batch: Row[Any],
+    items: Iterable[Row[Any]],
+    *,
+    currency: str | None,
+    now: datetime,
+    actor: str,
 ) -> None:
     """Keep which rates, and how many days of each, price every item (decisions 15)."""
     header = {
@@ -141,12 +147,12 @@ def price_batch(
         "created_by": actor,
         "batch_id": batch.id,
         "sequence": pricings.next_sequence(connection, batch.id),
-        "currency": batch.currency,
+        "currency": currency,
         "rates_as_of": now,
     }
     lines = []
     for item in items:
-        for rate_id, amount, days in _priced_days(connection, batch, item):
+        for rate_id, amount, days in _priced_days(connection, item, currency):
             lines.append(
                 {
                     "id": uuid_utils.compat.uuid7(),
@@ -162,12 +168,12 @@ def price_batch(
 
 
 def _priced_days(
-    connection: Connection, batch: Row[Any], item: Row[Any]
+    connection: Connection, item: Row[Any], currency: str | None
 ) -> list[tuple[UUID | None, Decimal | None, int]]:
     period_days: int = item.scenario["period_days"]
-    if batch.currency is None or item.gpu_type is None:
+    if currency is None or item.gpu_type is None:
         return [(None, None, period_days)]
-    rates = rates_for(connection, batch.team_id, item.gpu_type, batch.currency, item.cost_center)
+    rates = rates_for(connection, item.team_id, item.gpu_type, currency, item.cost_center)
     window = price_days(rates, item.start_on, period_days)
     lines: list[tuple[UUID | None, Decimal | None, int]] = [
         (UUID(line.rate_id), line.price, line.days) for line in window.lines

@@ -48,7 +48,7 @@ def read_side(
         item=np.repeat(np.arange(len(items), dtype=np.int64), [grid.num_points for grid in grids]),
         axes={path: _joined([axis_column(grid, path) for grid in grids]) for path in paths},
         values=_values(connection, batch, columns),
-        currency=batch.currency if prices is not None else None,
+        currency=prices.currency if prices is not None else None,
     )
 
 

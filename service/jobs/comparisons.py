@@ -3,6 +3,7 @@
 from typing import Annotated
 from uuid import UUID
 
+import msgspec
 from msgspec import Meta, Struct
 
 from service.db import batches, pricings
@@ -50,6 +51,10 @@ class ComparisonQuery(Struct, frozen=True, kw_only=True):
     columns: Annotated[
         str, Meta(max_length=1000, description="More output columns to compare, by comma.")
     ] = ""
+    baseline_pricing: Annotated[
+        int, Meta(ge=1, description="Which pricing of the baseline; 1 is that of when it ended.")
+    ] = 1
+    candidate_pricing: Annotated[int, Meta(ge=1, description="Which pricing of the candidate.")] = 1
     page_size: Annotated[
         int, Meta(ge=1, description="50 by default; more than the limit becomes the limit.")
     ] = 50
@@ -99,11 +104,12 @@ def compare(
     Raises `NotFoundError`, `ConflictError` (a batch that has not ended), `MalformedError` (order,
     columns, token) and `InvalidError` for a key met twice on one side.
     """
-    bound = ["comparison", str(query.baseline), str(query.candidate), query.order_by]
+    bound = msgspec.to_builtins(query)
+    del bound["page_token"], bound["page_size"]
     cursor = read_token(query.page_token, bound, Cursor)
     extra = _extra_columns(query.columns)
     order = _order(query.order_by, (*COMPARED, *extra))
-    joined = join_batches(connection, actor, query.baseline, query.candidate, extra)
+    joined = join_batches(connection, actor, query, extra)
     rows = page(joined, size=min(query.page_size, max_page_size), order=order, after=cursor)
     return ComparisonOut(
         baseline=query.baseline,
@@ -120,14 +126,20 @@ def compare(
 def join_batches(
     connection: Connection,
     actor: Actor,
-    baseline: UUID,
-    candidate: UUID,
+    query: ComparisonQuery,
     extra_columns: tuple[str, ...] = (),
 ) -> Joined:
     """The points that both batches have, as columns."""
-    rows = [require_finished(connection, actor, batch_id) for batch_id in (baseline, candidate)]
+    rows = [
+        require_finished(connection, actor, batch_id)
+        for batch_id in (query.baseline, query.candidate)
+    ]
     items = [batches.list_items(connection, [row.id]) for row in rows]
-    prices = read_prices(connection, [row.id for row in rows])
+    numbers = (query.baseline_pricing, query.candidate_pricing)
+    prices = [
+        read_prices(connection, [row.id], sequence=number).get(row.id)
+        for row, number in zip(rows, numbers, strict=True)
+    ]
     paths = tuple(
         dict.fromkeys(path for side in items for grid in grids_of(side) for path in grid.axis_paths)
     )
@@ -136,11 +148,11 @@ def join_batches(
             connection,
             row,
             side,
-            prices.get(row.id),
+            price,
             paths=paths,
             columns=(*COMPARED, *extra_columns),
         )
-        for row, side in zip(rows, items, strict=True)
+        for row, side, price in zip(rows, items, prices, strict=True)
     ]
     try:
         return join(sides[0], sides[1])
@@ -158,7 +170,7 @@ def history(connection: Connection, actor: Actor, query: HistoryQuery) -> Histor
         profile_slug=query.profile,
         limit=query.limit,
     )
-    prices = read_prices(connection, list({row.batch_id for row in found})) if found else {}
+    prices = read_prices(connection, list({row.batch_id for row in found}))
     runs = []
     for row in found:
         priced = prices.get(row.batch_id)

@@ -1,6 +1,7 @@
 """What stored batches are priced with: the kept rate lines, read back as priced windows."""
 
 from collections.abc import Sequence
+from datetime import datetime
 from fractions import Fraction
 from typing import Any
 from uuid import UUID
@@ -11,9 +12,12 @@ from service.db import pricings
 from service.db.engine import Connection, Row
 from service.reports.pricing import PricedWindow, RateLine, mean_price
 
+FIRST_PRICING = 1
+"""The pricing that a batch gets when it ends; shown unless another is asked for."""
+
 
 class ItemPrice(Struct, frozen=True, kw_only=True):
-    """The priced window of an item, in the batch's currency (None: no currency was asked for)."""
+    """The priced window of an item, in the pricing's currency (None: none was asked for)."""
 
     currency: str | None
     window: PricedWindow
@@ -25,28 +29,41 @@ class ItemPrice(Struct, frozen=True, kw_only=True):
 
 
 class BatchPrices(Struct, frozen=True, kw_only=True):
-    """The newest pricing of a batch: per item, and when its rates were read."""
+    """One pricing of a batch: per item, and when its rates were read."""
 
-    rates_as_of: Any
+    rates_as_of: datetime
+    created_by: str
     sequence: int
     currency: str | None
     by_item: dict[UUID, ItemPrice]
 
 
 def read_prices(
-    connection: Connection, batch_ids: Sequence[UUID], *, sequence: int | None = None
+    connection: Connection, batch_ids: Sequence[UUID], *, sequence: int = FIRST_PRICING
 ) -> dict[UUID, BatchPrices]:
-    """The newest pricing of each batch, or the numbered one; batches without one are left out."""
-    headers: dict[UUID, Row[Any]] = {}
-    for row in pricings.list_pricings(connection, batch_ids):
-        if sequence is None or row.sequence == sequence:
-            headers[row.batch_id] = row
+    """The numbered pricing of each batch; batches without it are left out."""
+    if not batch_ids:
+        return {}
+    headers = [
+        row for row in pricings.list_pricings(connection, batch_ids) if row.sequence == sequence
+    ]
+    found = _with_lines(connection, headers)
+    return {row.batch_id: prices for row, prices in zip(headers, found, strict=True)}
+
+
+def read_all_prices(connection: Connection, batch_id: UUID) -> list[BatchPrices]:
+    """All pricings of a batch, the first one first."""
+    return _with_lines(connection, pricings.list_pricings(connection, [batch_id]))
+
+
+def _with_lines(connection: Connection, headers: Sequence[Row[Any]]) -> list[BatchPrices]:
     lines: dict[UUID, dict[UUID, list[Row[Any]]]] = {}
-    for line in pricings.list_lines(connection, [row.id for row in headers.values()]):
+    for line in pricings.list_lines(connection, [row.id for row in headers]):
         lines.setdefault(line.pricing_id, {}).setdefault(line.item_id, []).append(line)
-    return {
-        batch_id: BatchPrices(
+    return [
+        BatchPrices(
             rates_as_of=header.rates_as_of,
+            created_by=header.created_by,
             sequence=header.sequence,
             currency=header.currency,
             by_item={
@@ -54,8 +71,8 @@ def read_prices(
                 for item_id, rows in lines.get(header.id, {}).items()
             },
         )
-        for batch_id, header in headers.items()
-    }
+        for header in headers
+    ]
 
 
 def _window(rows: Sequence[Row[Any]]) -> PricedWindow:

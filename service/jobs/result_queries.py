@@ -54,6 +54,14 @@ class ResultFilters(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             examples=["-gpu_hours_lost"],
         ),
     ] = ""
+    pricing: Annotated[
+        int,
+        Meta(
+            ge=1,
+            description="Which pricing of the batches: 1 is that of when they ended, higher "
+            "numbers are repricings.",
+        ),
+    ] = 1
     currency: (
         Annotated[
             str,

@@ -20,7 +20,7 @@ from service.jobs.batches import require_finished
 from service.jobs.chunks import grid_of
 from service.jobs.output_columns import ResultColumns
 from service.jobs.page_tokens import make_token, read_token
-from service.jobs.prices import BatchPrices, ItemPrice, read_prices
+from service.jobs.prices import FIRST_PRICING, BatchPrices, ItemPrice, read_prices
 from service.jobs.result_documents import (
     Provenance,
     RateDays,
@@ -203,7 +203,7 @@ def _stored_value(
 def _batches(connection: Connection, actor: Actor, query: ResultFilters) -> list[Row[Any]]:
     if query.batch is not None:
         batch = require_finished(connection, actor, query.batch)
-        return [batch] if query.currency in {None, batch.currency} else []
+        return [batch]
     found = batches.list_batches(
         connection,
         actor.team_id,
@@ -216,7 +216,7 @@ def _batches(connection: Connection, actor: Actor, query: ResultFilters) -> list
         raise MalformedError(
             f"more than {MAX_BATCHES} batches match: narrow them with created_after"
         )
-    return [row for row in found if query.currency in {None, row.currency}]
+    return found
 
 
 def _selection(
@@ -230,7 +230,11 @@ def _selection(
     items: dict[UUID, list[Row[Any]]] = {batch_id: [] for batch_id in ids}
     for item in batches.list_items(connection, ids) if ids else []:
         items[item.batch_id].append(item)
-    prices = read_prices(connection, ids) if ids else {}
+    sequence = FIRST_PRICING if query is None else query.pricing
+    prices = read_prices(connection, ids, sequence=sequence)
+    if query is not None and query.currency is not None:
+        priced_in = {batch for batch, found in prices.items() if found.currency == query.currency}
+        chosen = [batch for batch in chosen if batch.id in priced_in]
     selection = Selection(
         refs=[],
         batches={batch.id: batch for batch in chosen},

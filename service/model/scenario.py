@@ -9,6 +9,7 @@ from msgspec import Struct
 from service.model.columns import columns_of
 from service.model.decoding import escaped, problems_of
 from service.model.fields import Fixed, Scenario, SlowGroup, Variability
+from service.model.paths import position_of
 from service.model.problems import InvalidScenario, Problem
 from service.model.rules import describe_failure, failures_by_rule
 
@@ -52,7 +53,8 @@ def decode_fields(value: object) -> Scenario:
 
 def full(scenario: Scenario) -> dict[str, Any]:
     """The scenario as builtins, every default written out."""
-    document: dict[str, Any] = msgspec.to_builtins(scenario)
+    # Through JSON, so that sequences are lists, as they are when the document is stored.
+    document: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(scenario))
     return document
 
 
@@ -89,9 +91,7 @@ def apply_overrides(base: Mapping[str, Any], overrides: Mapping[str, Any]) -> di
     for path, value in overrides.items():
         problem = put(document, path, value)
         if problem is not None:
-            problems.append(
-                Problem(pointer=f"/{path.replace('.', '/')}", code=problem[0], detail=problem[1])
-            )
+            problems.append(Problem(pointer=_pointer(path), code=problem[0], detail=problem[1]))
     if problems:
         raise InvalidScenario(problems)
     return document
@@ -104,10 +104,12 @@ def put(document: dict[str, Any], path: str, value: Any) -> tuple[str, str] | No
     """
     parts = path.split(".")
     place: Any = document
-    for depth, part in enumerate(parts[:-1]):
+    for depth, part in enumerate(parts[:-1], start=1):
         step = _child(place, part)
-        if step is _MISSING and depth == 0 and part in _OPTIONAL_OBJECTS:
-            step = place[part] = dict(_OPTIONAL_OBJECTS[part])
+        if step is _MISSING and isinstance(place, dict):
+            step = _LEFT_OUT.get(".".join(parts[:depth]), _MISSING)
+            if isinstance(step, dict):
+                step = place[part] = dict(step)
         if step is _MISSING:
             return "unknown_path", f"{path!r} is no path of a scenario"
         if step is None:
@@ -116,25 +118,30 @@ def put(document: dict[str, Any], path: str, value: Any) -> tuple[str, str] | No
     if isinstance(place, dict):
         place[parts[-1]] = value
         return None
-    if isinstance(place, list) and parts[-1].isdecimal() and int(parts[-1]) < len(place):
-        place[int(parts[-1])] = value
+    position = position_of(parts[-1])
+    if isinstance(place, list) and position is not None and position < len(place):
+        place[position] = value
         return None
     return "unknown_path", f"{path!r} is no path of this scenario"
 
 
 _MISSING = object()
-# Objects that a scenario may leave out, as they are then.
-_OPTIONAL_OBJECTS: dict[str, dict[str, Any]] = {
+# What a scenario may leave out and other paths lie under, as it is then.
+_LEFT_OUT: dict[str, dict[str, Any] | None] = {
     "variability": {},
+    "variability.transient": None,
     "communication": {"kind": "fixed"},
 }
+# No path of a scenario has more parts.
+_MAX_PARTS = 3
 
 
 def _child(place: Any, part: str) -> Any:
     if isinstance(place, dict):
         return place.get(part, _MISSING)
-    if isinstance(place, list) and part.isdecimal() and int(part) < len(place):
-        return place[int(part)]
+    position = position_of(part)
+    if isinstance(place, list) and position is not None and position < len(place):
+        return place[position]
     return _MISSING
 
 
@@ -145,10 +152,15 @@ def _nested(overrides: Mapping[str, Any]) -> list[Problem]:
             code="nested_paths",
             detail=f"{inner!r} lies under {outer!r}: their order would decide",
         )
-        for outer in overrides
         for inner in overrides
-        if inner.startswith(f"{outer}.")
+        for outer in _paths_above(inner)
+        if outer in overrides
     ]
+
+
+def _paths_above(path: str) -> list[str]:
+    parts = path.split(".", _MAX_PARTS)
+    return [".".join(parts[:depth]) for depth in range(1, len(parts))]
 
 
 def _pointer(path: str) -> str:
