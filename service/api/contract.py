@@ -4,6 +4,7 @@ Litestar's own generator does not say what strictly read msgspec documents accep
 `.github/decisions/0003-openapi-from-contracts.md`.
 """
 
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Literal, TypeAlias
 
@@ -11,6 +12,9 @@ import msgspec
 from litestar import Request, Response
 from litestar.datastructures import State
 from litestar.handlers import HTTPRouteHandler
+from litestar.response import Stream
+
+from service.errors import MalformedError
 
 JSON = "application/json"
 PROBLEM = "application/problem+json"
@@ -57,6 +61,15 @@ class RequestHeader(msgspec.Struct, frozen=True, kw_only=True):
     required: bool = False
 
 
+IDEMPOTENCY_KEY = RequestHeader(
+    name="Idempotency-Key",
+    description="Any text that names this attempt, e.g. a UUID: the same key and body get the "
+    "same answer, and nothing is created twice.",
+    pattern=r"^[\x21-\x7e]{1,255}$",
+    example="7d3f0c9b-e8a1-4d4f-9d2b-6f0c1a5e8b21",
+)
+
+
 class Contract(msgspec.Struct, frozen=True, kw_only=True):
     """The whole promise of one operation.
 
@@ -92,6 +105,11 @@ class Contract(msgspec.Struct, frozen=True, kw_only=True):
         return self.body is not None or self.text_body is not None
 
     @property
+    def checked_headers(self) -> tuple[RequestHeader, ...]:
+        """The request headers whose form is checked before the handler is called."""
+        return (*self.request_headers, *((IDEMPOTENCY_KEY,) if self.idempotent else ()))
+
+    @property
     def problem_statuses(self) -> tuple[int, ...]:
         """All statuses that are answered with a problem document."""
         # 400, 403, 500 and 503: a malformed request, a foreign Host or Origin, a defect, and a
@@ -118,15 +136,38 @@ def operation(
     """
 
     def register(handler: Handler) -> HTTPRouteHandler:
-        status = min(contract.answers)
         return HTTPRouteHandler(
             path,
             http_method=method,
-            status_code=status,
+            status_code=min(contract.answers),
             opt={"contract": contract},
             name=contract.operation_id,
-            # A generic Response with raw bytes leaves nothing for Litestar to encode.
-            media_type=JSON,
+            before_request=_header_check(contract) if contract.checked_headers else None,
+            after_request=_keep_media_type,
         )(handler)
 
     return register
+
+
+def _header_check(contract: Contract) -> Callable[[ApiRequest], Awaitable[None]]:
+    patterns = {header: re.compile(header.pattern) for header in contract.checked_headers}
+
+    async def check(request: ApiRequest) -> None:
+        for header, pattern in patterns.items():
+            value = request.headers.get(header.name.lower())
+            if value is None:
+                if header.required:
+                    raise MalformedError(f"the header {header.name} is missing")
+            elif not pattern.search(value):
+                raise MalformedError(
+                    f"the header {header.name} is {value!r}, but must match {header.pattern}"
+                )
+
+    return check
+
+
+async def _keep_media_type(response: Response[Any]) -> Response[Any]:
+    """Litestar prefers the media type of the handler to that of a stream."""
+    if isinstance(response, Stream) and response.media_type:
+        response.headers.setdefault("Content-Type", str(response.media_type))
+    return response

@@ -12,7 +12,6 @@ from litestar.routes import HTTPRoute
 from service.api.contract import JSON, PROBLEM, TEXT, Answer, Contract
 from service.api.openapi_parts import (
     HEADERS,
-    IDEMPOTENCY_KEY,
     IF_MATCH,
     IF_NONE_MATCH,
     INFO_DESCRIPTION,
@@ -22,7 +21,7 @@ from service.api.openapi_parts import (
 )
 from service.api.problems import Problem
 from service.api.versions import PRODUCT_VERSION
-from service.model.scenario import Scenario
+from service.model.fields import Scenario
 
 REFERENCE = "#/components/schemas/{name}"
 
@@ -123,8 +122,6 @@ def _parameters(path: str, contract: Contract, schemas: _Schemas) -> list[Part]:
         raise ValueError(f"{contract.operation_id}: the contract's path is not that of {path}")
     if contract.query is not None:
         found += _declared("query", contract.query, schemas)
-    if contract.idempotent:
-        found.append(IDEMPOTENCY_KEY)
     if contract.needs_if_match:
         found.append(IF_MATCH)
     if contract.conditional_get:
@@ -137,7 +134,7 @@ def _parameters(path: str, contract: Contract, schemas: _Schemas) -> list[Part]:
             "description": header.description,
             "schema": {"type": "string", "pattern": header.pattern},
         }
-        for header in contract.request_headers
+        for header in contract.checked_headers
     ]
     return found
 

@@ -66,13 +66,6 @@ HEADERS: Final[dict[str, Part]] = {
     },
 }
 
-IDEMPOTENCY_KEY: Final[Part] = {
-    "name": "Idempotency-Key",
-    "in": "header",
-    "description": "Any text that names this attempt, e.g. a UUID: the same key and body get the "
-    "same answer, and nothing is created twice.",
-    "schema": {"type": "string", "pattern": "^[\\x21-\\x7e]{1,255}$"},
-}
 IF_MATCH: Final[Part] = {
     "name": "If-Match",
     "in": "header",

@@ -140,6 +140,13 @@ PROBLEM_TYPES: Final[dict[str, ProblemType]] = dict(
             "An archived profile stays readable, but takes no new work.",
         ),
         _type(
+            "duplicate-key",
+            422,
+            "Two points of one batch are the same to a comparison",
+            "Points are joined on their name, their profile and the values of the axes of both "
+            "batches. Give the items different names.",
+        ),
+        _type(
             "idempotency-key-reused",
             422,
             "The Idempotency-Key was used for another request",

@@ -14,12 +14,12 @@ from service.jobs.planning import resolve_base
 from service.jobs.results import shown_value
 from service.model import MODEL_VERSION
 from service.model.draws import RankDraw, draw_ranks
+from service.model.fields import Scenario
 from service.model.grid import build_grid
 from service.model.kernel import evaluate
 from service.model.problems import InvalidScenario
 from service.model.results import COLUMNS
-from service.model.rules import describe_failure
-from service.model.scenario import Scenario, apply_overrides, decode_scenario, full
+from service.model.scenario import apply_overrides, decode_scenario, full
 
 MAX_RANKS = 4_096
 
@@ -107,9 +107,6 @@ def _resolved(base: dict[str, Any], document: EvaluationIn) -> Resolved:
         scenario = decode_scenario(apply_overrides(base, document.overrides))
     except InvalidScenario as error:
         raise _refused(error.problems, document) from error
-    grid = build_grid(scenario, (), max_points=1)
-    if failure := int(grid.failures(0, 1)[0]):
-        raise _refused([describe_failure(failure, scenario)], document)
     return Resolved(scenario=scenario, ranks_limit=document.ranks_limit)
 
 

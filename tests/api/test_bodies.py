@@ -35,7 +35,6 @@ def limits() -> Limits:
         (b'{"scenario": {"num_gpus": Infinity}}', "no JSON"),
         (b'{"scenario": {"num_gpus": -Infinity}}', "no JSON"),
         (b"1e400", "out of range"),
-        (b"1" * 1500, "out of range"),
         (b'"\xff"', "UTF-8"),
         (b'"\\ud800"', "no JSON"),
         (b"\xef\xbb\xbf{}", "no JSON"),

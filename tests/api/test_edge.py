@@ -38,12 +38,10 @@ def test_a_harmful_request_id_is_replaced(client: Client, given: str) -> None:
 
 
 def test_every_request_is_one_json_line_in_the_log(
-    client: Client, capsys: pytest.CaptureFixture[str]
+    app: Litestar, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    client.app.state.metrics.render()
-    capsys.readouterr()
-    with TestClient(client.app, base_url="http://127.0.0.1") as logging_client:
-        logging_client.get("/problems/too-large?x=1\n2", headers={"x-request-id": "logged-id"})
+    with TestClient(app, base_url="http://127.0.0.1") as logging_client:
+        logging_client.get("/problems/too-large?x=1%0A2", headers={"x-request-id": "logged-id"})
     lines = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
     (line,) = [line for line in lines if line["event"] == "request"]
     assert line["route"] == "/problems/{slug}"

@@ -1,0 +1,49 @@
+import hashlib
+import re
+
+import pytest
+from litestar import Litestar
+from litestar.testing import TestClient
+
+from service.api.docs import swagger_folder
+
+Client = TestClient[Litestar]
+
+# Swagger UI 5.24.2 as published on npm: a new version of the package must be looked at.
+PINS = {
+    "swagger-ui-bundle.js": "2c2e2bfe20fc",
+    "swagger-ui.css": "4f76417253f3",
+    "swagger-ui-standalone-preset.js": "8710b6d90ece",
+}
+
+
+@pytest.mark.parametrize(("name", "digest"), PINS.items())
+def test_the_files_are_the_ones_that_were_looked_at(name: str, digest: str) -> None:
+    content = (swagger_folder() / name).read_bytes()
+    assert hashlib.sha256(content).hexdigest().startswith(digest)
+
+
+def test_the_front_page_leads_to_the_docs(client: Client) -> None:
+    answer = client.get("/", follow_redirects=False)
+    assert (answer.status_code, answer.headers["location"]) == (307, "/docs")
+
+
+def test_the_page_names_only_files_of_this_host(client: Client) -> None:
+    page = client.get("/docs")
+    assert page.headers["content-type"] == "text/html; charset=utf-8"
+    assert "://" not in page.text
+    assert "<script>" not in page.text
+    addresses = re.findall(r'(?:src|href)="(/docs/assets/[^"]+)"', page.text)
+    assert len(addresses) == 3
+    for address in addresses:
+        answer = client.get(address)
+        assert answer.status_code == 200
+        assert answer.headers["cache-control"] == "public, max-age=31536000, immutable"
+        assert answer.headers["content-type"].startswith(
+            "text/css" if address.endswith(".css") else "text/javascript"
+        )
+
+
+@pytest.mark.parametrize("path", ["0000/docs.js", "0000/../../secret", "x/%2e%2e"])
+def test_no_other_file_is_served(client: Client, path: str) -> None:
+    assert client.get(f"/docs/assets/{path}").status_code == 404

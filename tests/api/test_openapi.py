@@ -1,0 +1,116 @@
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from litestar import Litestar
+from litestar.routes import HTTPRoute
+from litestar.testing import TestClient
+from openapi_spec_validator import validate
+
+from service.api.contract import Contract
+from service.api.openapi import document, render
+from service.model.results import COLUMNS
+
+Client = TestClient[Litestar]
+COMMITTED = Path(__file__).parents[2] / "openapi" / "openapi.json"
+
+
+@pytest.fixture
+def described(app: Litestar) -> dict[str, Any]:
+    return document(app)
+
+
+def operations(described: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    for path, methods in described["paths"].items():
+        for method, operation in methods.items():
+            yield path, method, operation
+
+
+def test_the_document_is_valid(described: dict[str, Any]) -> None:
+    validate(described)
+
+
+def test_the_committed_document_is_up_to_date(described: dict[str, Any]) -> None:
+    assert COMMITTED.read_bytes() == render(described), "run make openapi and read the change"
+
+
+def test_it_is_served_and_not_sent_twice(client: Client, described: dict[str, Any]) -> None:
+    answer = client.get("/openapi.json")
+    assert answer.content == render(described)
+    again = client.get("/openapi.json", headers={"if-none-match": answer.headers["etag"]})
+    assert (again.status_code, again.content) == (304, b"")
+
+
+def test_every_route_under_v1_has_a_contract(app: Litestar) -> None:
+    for route in app.routes:
+        if isinstance(route, HTTPRoute) and route.path.startswith("/v1"):
+            for handler in route.route_handlers:
+                if "OPTIONS" not in handler.http_methods:
+                    assert isinstance(handler.opt.get("contract"), Contract), handler
+
+
+def test_operation_ids_are_unique(described: dict[str, Any]) -> None:
+    ids = [operation["operationId"] for *_, operation in operations(described)]
+    assert len(ids) == len(set(ids))
+
+
+def test_every_operation_is_under_a_described_tag(described: dict[str, Any]) -> None:
+    tags = {tag["name"] for tag in described["tags"]}
+    used = {tag for *_, operation in operations(described) for tag in operation["tags"]}
+    assert used == tags
+
+
+def test_every_body_has_an_example_and_refuses_unknown_fields(described: dict[str, Any]) -> None:
+    for path, _, operation in operations(described):
+        for media_type, content in operation.get("requestBody", {}).get("content", {}).items():
+            assert content.get("examples") or content.get("example"), path
+            if media_type == "application/json":
+                name = content["schema"]["$ref"].rpartition("/")[2]
+                assert described["components"]["schemas"][name]["additionalProperties"] is False
+
+
+def test_every_parameter_is_described(described: dict[str, Any]) -> None:
+    for path, _, operation in operations(described):
+        for parameter in operation.get("parameters", ()):
+            assert parameter.get("description"), (path, parameter["name"])
+
+
+def test_every_error_is_a_problem_document(described: dict[str, Any]) -> None:
+    for _, _, operation in operations(described):
+        for status, answer in operation["responses"].items():
+            if status >= "400":
+                assert answer == {"$ref": f"#/components/responses/Problem{status}"}
+    for answer in described["components"]["responses"].values():
+        assert list(answer["content"]) == ["application/problem+json"]
+
+
+def test_all_references_lead_somewhere(described: dict[str, Any]) -> None:
+    text = render(described).decode()
+    for reference in set(re.findall(r'"#(/[^"]+)"', text)):
+        found: Any = described
+        for part in reference[1:].split("/"):
+            found = found[part]
+
+
+def test_the_results_are_the_models_columns(described: dict[str, Any]) -> None:
+    fields = described["components"]["schemas"]["ResultColumns"]["properties"]
+    assert list(fields) == [column.name for column in COLUMNS]
+    for column in COLUMNS:
+        assert column.sentence in fields[column.name]["anyOf"][0]["description"]
+
+
+def test_pressing_try_it_works_on_an_empty_service(
+    client: Client, described: dict[str, Any]
+) -> None:
+    num_tried = 0
+    for path, method, operation in operations(described):
+        content = operation.get("requestBody", {}).get("content", {}).get("application/json", {})
+        if "{" in path or method != "post":
+            continue
+        for name, example in content.get("examples", {}).items():
+            answer = client.post(path, json=example["value"])
+            assert answer.is_success, (path, name, answer.text)
+            num_tried += 1
+    assert num_tried >= 5
