@@ -6,11 +6,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from service.model.barrier import Slowest, slowest_factor
+from service.model.barrier import SMALLEST_CV, Groups, Slowest, slowest_of
 from service.model.columns import Columns
+from service.model.distributions import law_of
 from service.model.losses import loss_columns, slowest_nominal
 from service.model.results import COLUMN_NAMES, METHODS
 from service.model.rules import failures
+from service.model.sizes import slowest_of_sizes
 
 NUM_QUANTILES = 3
 
@@ -55,17 +57,23 @@ def _slowest_of_distinct(columns: Columns, random: NDArray[np.bool_]) -> Slowest
     for family in np.unique(columns.transient_family[random]).tolist():
         rows = np.flatnonzero(random & (columns.transient_family == family))
         part = _taken(columns, rows) if len(rows) < columns.num_points else columns
-        slowest = slowest_factor(
-            num_nominal=part.num_nominal,
-            slow_count=part.slow_count,
-            slow_speed=part.slow_speed,
-            family=family,
-            cv=part.transient_cv,
-            size_key=part.size_key,
-        )
+        slowest = _slowest_of_family(part, family)
         mean[rows] = slowest.mean
         quantiles[rows] = slowest.quantiles
     return Slowest(mean=mean, quantiles=quantiles)
+
+
+def _slowest_of_family(columns: Columns, family: int) -> Slowest:
+    """Of points with one family; their cv is positive."""
+    groups = Groups(
+        law=law_of(family),
+        num_gpus=np.vstack([columns.num_nominal, columns.slow_count.T]).astype(np.float64),
+        mean=np.vstack([np.ones(columns.num_points), 1 / columns.slow_speed.T]),
+        cv=np.maximum(columns.transient_cv, SMALLEST_CV),
+    )
+    if columns.size_key is None:
+        return slowest_of(groups)
+    return slowest_of_sizes(groups, columns.size_key)
 
 
 def _taken(columns: Columns, rows: NDArray[np.intp]) -> Columns:
