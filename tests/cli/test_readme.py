@@ -1,0 +1,56 @@
+"""A person with only the README: its commands, run as they stand against a running service."""
+
+import re
+import subprocess
+from pathlib import Path
+
+from tests.cli.conftest import TIMEOUT_S, Start, environment
+from tests.cli.test_serve import ready_port
+
+README = Path(__file__).parents[2] / "README.md"
+REFUSED = "too_many_slow_gpus"
+# Each command must succeed by HTTP's measure too; a batch may still run when its block ends.
+STRICT = """
+set -euo pipefail
+curl() { command curl --silent --show-error --fail-with-body "$@"; echo; }
+"""
+WAIT_FOR_BATCH = "sleep 2\n"
+
+
+def walk() -> list[str]:
+    text = README.read_text()
+    section = text.partition("\n## Post, read, compare")[2].partition("\n## ")[0]
+    return re.findall(r"```sh\n(.*?)```", section, re.DOTALL)
+
+
+def test_the_walk_works_as_it_is_written(start: Start, tmp_path: Path) -> None:
+    port = ready_port(start("serve", "--port", "0", "--database-url", "sqlite:///walk.db"))
+    *blocks, refused = walk()
+    address, *commands = blocks
+    assert "127.0.0.1:8000" in address
+    address = address.replace("8000", str(port))
+    done = run(STRICT + address + WAIT_FOR_BATCH.join(commands), tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "176008.488" in done.stdout
+    assert '"cost_of_loss":{"amount":"176008.49","currency":"EUR"}' in done.stdout
+    assert len((tmp_path / "losses.csv").read_text().splitlines()) == 1 + 15
+    assert len((tmp_path / "losses.jsonl").read_text().splitlines()) == 8
+    assert REFUSED in run(address + refused, tmp_path).stdout
+
+
+def run(script: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        ["bash", "-c", script],
+        cwd=folder,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=TIMEOUT_S,
+    )
+
+
+def test_files_that_it_links_to_exist() -> None:
+    links = re.findall(r"\]\((?!http)([^)#]+)\)", README.read_text())
+    assert links
+    assert [link for link in links if not (README.parent / link).exists()] == []
