@@ -4,8 +4,6 @@ Design page "Decisions", 7: C order as listed, stops inclusive; on whole-number 
 rounded half-even and duplicates removed with a warning.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Annotated, Any
@@ -47,15 +45,23 @@ class PowersOfTwo(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     stop: Annotated[float, Meta(gt=0)]
 
 
-class Axis(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One axis: a path and one way to give its values; or a group of axes that advance together."""
+Form = list[Any] | Range | Logspace | PowersOfTwo
+
+
+class PlainAxis(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A path and one way to give its values."""
 
     path: Annotated[str, Meta(min_length=1, max_length=100)] | None = None
     values: list[Any] | None = None
     range: Range | None = None
     logspace: Logspace | None = None
     powers_of_two: PowersOfTwo | None = None
-    zip: Annotated[list[Axis], Meta(min_length=1, max_length=MAX_AXES)] | None = None
+
+
+class Axis(PlainAxis, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One axis; or a group of plain axes that advance together."""
+
+    zip: Annotated[list[PlainAxis], Meta(min_length=1, max_length=MAX_AXES)] | None = None
 
 
 def decode_axes(value: object) -> tuple[Axis, ...]:
@@ -64,45 +70,48 @@ def decode_axes(value: object) -> tuple[Axis, ...]:
     try:
         axes = msgspec.convert(value, tuple[Axis, ...], strict=True)
     except msgspec.ValidationError:
-        raise InvalidScenario(problems_of(value, list[Axis], pointer="/axes")) from None
+        raise InvalidScenario(problems_of(value, tuple[Axis, ...], pointer="/axes")) from None
     if len(axes) > MAX_AXES:
         detail = f"{len(axes)} axes, but {MAX_AXES} is the limit"
         problems.append(Problem(pointer="/axes", code="too_many_axes", detail=detail))
     for position, axis in enumerate(axes):
-        problems.extend(_shape_problems(axis, f"/axes/{position}", nested=False))
+        problems.extend(_shape_problems(axis, f"/axes/{position}"))
     if problems:
         raise InvalidScenario(problems)
     return axes
 
 
-def axis_length(axis: Axis) -> int:
+def given_form(axis: PlainAxis) -> str:
+    """The name of the field that gives the axis its values."""
+    return next(form for form in FORMS if getattr(axis, form) is not None)
+
+
+def axis_length(axis: PlainAxis) -> int:
     """How many values the axis stands for, before duplicates are removed."""
-    if axis.values is not None:
-        return len(axis.values)
-    if axis.range is not None:
-        part = axis.range
+    form = getattr(axis, given_form(axis))
+    if isinstance(form, Range):
         # The tolerance keeps a stop that is reached but for round-off.
-        steps = (part.stop - part.start) / part.step * (1 + 1e-12) + 1e-9
+        steps = (form.stop - form.start) / form.step * (1 + 1e-12) + 1e-9
         return math.floor(min(steps, MAX_LENGTH)) + 1
-    if axis.logspace is not None:
-        return axis.logspace.num
-    if axis.powers_of_two is None:
-        raise ValueError("an axis without values has no length")
-    part_ = axis.powers_of_two
-    return math.floor(math.log2(part_.stop / part_.start) + 1e-9) + 1
+    if isinstance(form, Logspace):
+        return form.num
+    if isinstance(form, PowersOfTwo):
+        return math.floor(math.log2(form.stop) - math.log2(form.start) + 1e-9) + 1
+    return len(form)
 
 
-def axis_numbers(axis: Axis) -> NDArray[np.float64]:
-    """The numbers of a generated axis (values,)."""
-    if axis.range is not None:
-        numbers = axis.range.start + axis.range.step * np.arange(axis_length(axis))
-    elif axis.logspace is not None:
-        numbers = np.geomspace(axis.logspace.start, axis.logspace.stop, axis.logspace.num)
-    elif axis.powers_of_two is not None:
-        numbers = axis.powers_of_two.start * 2.0 ** np.arange(axis_length(axis))
-    else:
-        raise ValueError("listed values are not generated")
-    return numbers.astype(np.float64)
+def axis_numbers(axis: PlainAxis) -> NDArray[np.float64]:
+    """The numbers of the axis (values,); listed ones must be numbers."""
+    form = getattr(axis, given_form(axis))
+    if isinstance(form, Range):
+        numbers = form.start + form.step * np.arange(axis_length(axis))
+        # The last step may pass the stop by round-off, and with it the bound of a field.
+        return numbers.clip(min(form.start, form.stop), max(form.start, form.stop))
+    if isinstance(form, Logspace):
+        return np.geomspace(form.start, form.stop, form.num)
+    if isinstance(form, PowersOfTwo):
+        return np.ldexp(form.start, np.arange(axis_length(axis)))
+    return np.array(form, dtype=np.float64)
 
 
 def whole_numbers(numbers: NDArray[np.float64]) -> NDArray[np.int64]:
@@ -116,36 +125,34 @@ def without_repeats(numbers: NDArray[Any]) -> NDArray[Any]:
     return numbers if len(first) == len(numbers) else numbers[np.sort(first)]
 
 
-def _shape_problems(axis: Axis, pointer: str, *, nested: bool) -> Sequence[Problem]:
-    if axis.zip is not None:
-        return _zip_problems(axis, pointer, nested=nested)
+def _shape_problems(axis: PlainAxis, pointer: str) -> list[Problem]:
+    if isinstance(axis, Axis) and axis.zip is not None:
+        return _zip_problems(axis, axis.zip, pointer)
     given = [form for form in FORMS if getattr(axis, form) is not None]
+    problems = []
     if axis.path is None:
-        return [Problem(pointer=f"{pointer}/path", code="missing_field", detail="path is missing")]
+        problems.append(
+            Problem(pointer=f"{pointer}/path", code="missing_field", detail="path is missing")
+        )
     if len(given) != 1:
         said = " and ".join(given) or "none"
-        return [
-            Problem(
-                pointer=pointer,
-                code="one_form",
-                detail=f"an axis has exactly one of {', '.join(FORMS)}; this one has {said}",
-            )
-        ]
-    problem = _length_problem(axis)
-    if problem is None:
-        return []
-    return [Problem(pointer=f"{pointer}/{given[0]}", code=problem[0], detail=problem[1])]
+        detail = f"an axis has exactly one of {', '.join(FORMS)}; this one has {said}"
+        problems.append(Problem(pointer=pointer, code="one_form", detail=detail))
+    elif problem := _form_problem(getattr(axis, given[0])):
+        problems.append(
+            Problem(pointer=f"{pointer}/{given[0]}", code=problem[0], detail=problem[1])
+        )
+    return problems
 
 
-def _zip_problems(axis: Axis, pointer: str, *, nested: bool) -> list[Problem]:
-    if nested or axis.path is not None or any(getattr(axis, form) is not None for form in FORMS):
-        detail = "a zip holds plain axes, and stands alone in its axis"
+def _zip_problems(axis: Axis, parts: Sequence[PlainAxis], pointer: str) -> list[Problem]:
+    if any(getattr(axis, name) is not None for name in ("path", *FORMS)):
+        detail = "a zip stands alone in its axis, the paths are inside it"
         return [Problem(pointer=f"{pointer}/zip", code="zip_shape", detail=detail)]
-    parts = axis.zip or []
     problems = [
         problem
         for position, part in enumerate(parts)
-        for problem in _shape_problems(part, f"{pointer}/zip/{position}", nested=True)
+        for problem in _shape_problems(part, f"{pointer}/zip/{position}")
     ]
     if not problems and len({axis_length(part) for part in parts}) > 1:
         counts = ", ".join(str(axis_length(part)) for part in parts)
@@ -154,22 +161,18 @@ def _zip_problems(axis: Axis, pointer: str, *, nested: bool) -> list[Problem]:
     return problems
 
 
-def _length_problem(axis: Axis) -> tuple[str, str] | None:
-    if axis.values is not None and not axis.values:
-        return "empty_axis", "values is empty: an axis has at least one value"
-    part = axis.range or axis.powers_of_two
-    if axis.range is not None and axis.range.step == 0:
-        return "empty_axis", "step is 0: the range has no end"
-    if isinstance(part, Range | PowersOfTwo):
-        span = part.stop - part.start
-        step = part.step if isinstance(part, Range) else 1.0
-        if span / step < 0:
-            return "empty_axis", f"from {part.start:g} to {part.stop:g} there is no value"
-    if any(
-        not math.isfinite(number)
-        for form in (axis.range, axis.logspace, axis.powers_of_two)
-        if form is not None
-        for number in msgspec.structs.astuple(form)
-    ):
+def _form_problem(form: Form) -> tuple[str, str] | None:
+    if isinstance(form, list):
+        return None if form else ("empty_axis", "values is empty: an axis has at least one value")
+    if not all(math.isfinite(number) for number in msgspec.structs.astuple(form)):
         return "not_finite", "an axis has finite numbers only"
-    return None
+    if isinstance(form, Range):
+        if form.step == 0:
+            return "empty_axis", "step is 0: the range has no end"
+        ahead = form.stop >= form.start if form.step > 0 else form.stop <= form.start
+    else:
+        # Logarithmic spacing goes either way.
+        ahead = isinstance(form, Logspace) or form.stop >= form.start
+    if ahead:
+        return None
+    return "empty_axis", f"from {form.start:g} to {form.stop:g} there is no value"

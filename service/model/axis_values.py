@@ -2,13 +2,20 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from service.model.axes import Axis, axis_numbers, whole_numbers, without_repeats
+from service.model.axes import (
+    PlainAxis,
+    axis_numbers,
+    given_form,
+    whole_numbers,
+    without_repeats,
+)
 from service.model.columns import columns_of
 from service.model.decoding import problems_of
 from service.model.paths import REFUSED, group_of, is_whole, leaf_type, touched
@@ -48,13 +55,15 @@ class AxisValues:
             return {place for place, listed in enumerate(self.listed) if _same(listed, value)}
         if isinstance(value, bool) or not isinstance(value, int | float):
             return set()
+        if not -MAX_WHOLE <= value <= MAX_WHOLE:
+            return set()
         return set(np.flatnonzero(next(iter(self.columns.values())) == value).tolist())
 
 
 Read = tuple[AxisValues, list[Problem], list[Problem]]
 
 
-def read_values(axis: Axis, document: dict[str, Any], *, pointer: str, zipped: bool) -> Read:
+def read_values(axis: PlainAxis, document: dict[str, Any], *, pointer: str, zipped: bool) -> Read:
     """The values of the axis, what is wrong with them, and warnings.
 
     `document` is the whole base scenario; `zipped` keeps duplicates, since the axes of a group
@@ -67,7 +76,7 @@ def read_values(axis: Axis, document: dict[str, Any], *, pointer: str, zipped: b
             path, Problem(pointer=f"{pointer}/path", code=problem[0], detail=problem[1])
         )
     kind = leaf_type(path)
-    if kind is not None and not (axis.values is not None and None in axis.values):
+    if kind is not None:
         return _numbers(axis, path, kind, pointer=pointer, zipped=zipped)
     if axis.values is None:
         detail = f"{path!r} holds no number: list its values"
@@ -90,17 +99,13 @@ def _path_problem(path: str, document: dict[str, Any]) -> tuple[str, str] | None
     return None
 
 
-def _numbers(axis: Axis, path: str, kind: Any, *, pointer: str, zipped: bool) -> Read:
+def _numbers(axis: PlainAxis, path: str, kind: Any, *, pointer: str, zipped: bool) -> Read:
     """An axis of plain numbers, without a Python object per value where they are generated."""
     whole = is_whole(path)
-    numbers: NDArray[Any]
-    if axis.values is not None:
-        faults = _number_faults(axis.values, f"{pointer}/values")
-        if faults:
-            return _nothing(path, *faults)
-        numbers = np.array(axis.values, dtype=np.float64)
-    else:
-        numbers = axis_numbers(axis)
+    faults = _number_faults(axis.values or [], f"{pointer}/values")
+    if faults:
+        return _nothing(path, *faults)
+    numbers: NDArray[Any] = axis_numbers(axis)
     if whole:
         numbers = whole_numbers(np.clip(numbers, -MAX_WHOLE, MAX_WHOLE))
     faults = _bound_faults(axis, numbers, kind, pointer)
@@ -117,23 +122,33 @@ def _numbers(axis: Axis, path: str, kind: Any, *, pointer: str, zipped: bool) ->
 
 def _number_faults(values: list[Any], pointer: str) -> list[Problem]:
     try:
-        msgspec.convert(values, list[float], strict=True)
+        numbers = np.array(msgspec.convert(values, list[float], strict=True))
     except msgspec.ValidationError:
-        return list(problems_of(values, list[float], pointer=pointer))[:MAX_FAULTS]
-    return []
+        return list(islice(problems_of(values, list[float], pointer=pointer), MAX_FAULTS))
+    return [
+        Problem(
+            pointer=f"{pointer}/{position}",
+            code="not_finite",
+            detail=f"{values[position]} is refused: an axis has finite numbers only",
+        )
+        for position in np.flatnonzero(~np.isfinite(numbers))[:MAX_FAULTS].tolist()
+    ]
 
 
-def _bound_faults(axis: Axis, numbers: NDArray[Any], kind: Any, pointer: str) -> list[Problem]:
+def _bound_faults(axis: PlainAxis, numbers: NDArray[Any], kind: Any, pointer: str) -> list[Problem]:
     """Values out of their field's bounds; the bounds are intervals, so the extremes decide."""
     extremes = [numbers.min().item(), numbers.max().item()]
     try:
         msgspec.convert(extremes, list[kind], strict=True)
     except msgspec.ValidationError:
+        place = f"{pointer}/{given_form(axis)}"
         if axis.values is None:
-            return list(problems_of(extremes, list[kind], pointer=pointer))[:1]
-        return list(problems_of(numbers.tolist(), list[kind], pointer=f"{pointer}/values"))[
-            :MAX_FAULTS
-        ]
+            return [
+                Problem(pointer=place, code=fault.code, detail=fault.detail)
+                for fault in islice(problems_of(extremes, list[kind]), 1)
+            ]
+        faults = problems_of(numbers.tolist(), list[kind], pointer=place)
+        return list(islice(faults, MAX_FAULTS))
     return []
 
 

@@ -5,8 +5,9 @@ annotations, and each part that is refused becomes one fault with its RFC 6901 p
 value and the rule.
 """
 
+import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from types import NoneType, UnionType
 from typing import Annotated, Any, Union, get_args, get_origin
 
@@ -18,8 +19,6 @@ SHOWN_CHARACTERS = 60
 
 _PLACE = re.compile(r" - at `(?:key` in `)?\$[^`]*`$")
 _CODES = (
-    (re.compile(r"unknown field"), "unknown_field"),
-    (re.compile(r"missing required field"), "missing_field"),
     (re.compile(r"matching regex"), "wrong_pattern"),
     (re.compile(r"of length"), "wrong_length"),
     (re.compile(r"Invalid (enum )?value"), "not_one_of"),
@@ -37,7 +36,9 @@ def problems_of(value: Any, kind: Any, *, pointer: str = "") -> Iterator[Problem
         for fault in _inner_faults(value, _chosen(value, kind), pointer):
             inner = True
             yield fault
-        if not inner:
+        if inner:
+            yield from _length_faults(value, kind, pointer)
+        else:
             yield _fault(error, value, kind, pointer)
 
 
@@ -48,14 +49,25 @@ def escaped(part: str | int) -> str:
 
 def shown(value: Any) -> str:
     """The value as it was sent, shortened."""
-    text = msgspec.json.encode(value).decode()
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    try:
+        text = msgspec.json.encode(value).decode()
+    except (ValueError, RecursionError):
+        # Half of a surrogate pair, thousands of digits, hundreds of nested arrays.
+        return f"a value of type {type(value).__name__}"
     return text if len(text) <= SHOWN_CHARACTERS else f"{text[: SHOWN_CHARACTERS - 1]}…"
 
 
 def _inner_faults(value: Any, kind: Any, pointer: str) -> Iterator[Problem]:
     origin, arguments = get_origin(kind), get_args(kind)
     if _is_struct(kind) and isinstance(value, dict):
+        yield from _tag_faults(value, [kind], pointer)
         yield from _struct_faults(value, kind, pointer)
+    elif origin in {Union, UnionType} and isinstance(value, dict):
+        yield from _tag_faults(
+            value, [member for member in arguments if _is_struct(member)], pointer
+        )
     elif origin in {list, tuple} and isinstance(value, list):
         for position, part in enumerate(value):
             yield from problems_of(part, arguments[0], pointer=f"{pointer}/{position}")
@@ -88,6 +100,33 @@ def _struct_faults(
             )
 
 
+def _tag_faults(
+    value: dict[str, Any], kinds: Sequence[type[msgspec.Struct]], pointer: str
+) -> Iterator[Problem]:
+    """The field that says which of `kinds` the value is, where it says none of them."""
+    tags = {kind.__struct_config__.tag: kind.__struct_config__.tag_field for kind in kinds}
+    name = next(iter(tags.values()), None)
+    if name is None or value.get(name) in [*tags]:
+        return
+    place = f"{pointer}/{escaped(name)}"
+    if name not in value:
+        yield Problem(
+            pointer=place, code="missing_field", detail=f"{name} is required, but missing"
+        )
+        return
+    detail = f"{shown(value[name])} is refused: must be one of {', '.join(map(shown, tags))}"
+    yield Problem(pointer=place, code="not_one_of", detail=detail)
+
+
+def _length_faults(value: Any, kind: Any, pointer: str) -> Iterator[Problem]:
+    """An array whose length is refused beside some of its parts."""
+    for rule in getattr(kind, "__metadata__", ()):
+        most = rule.max_length
+        if isinstance(value, list) and most is not None and len(value) > most:
+            detail = f"{len(value)} values are refused: expected at most {most}"
+            yield Problem(pointer=pointer, code="wrong_length", detail=detail)
+
+
 def _chosen(value: Any, kind: Any) -> Any:
     """The member of a union that the value means to be, else the type as it is."""
     origin = get_origin(kind)
@@ -114,12 +153,6 @@ def _fault(error: msgspec.ValidationError, value: Any, kind: Any, pointer: str) 
     message = _PLACE.sub("", str(error))
     code = next((code for pattern, code in _CODES if pattern.search(message)), "wrong_format")
     rule = message.replace("`", "")
-    if code == "missing_field":
-        # A union's member cannot be chosen without its tag.
-        pointer, value = pointer + "/" + rule.rsplit(" ", 1)[-1], None
-        return Problem(
-            pointer=pointer, code=code, detail=f"{rule.rsplit(' ', 1)[-1]} is required, but missing"
-        )
     if allowed := _literals(kind):
         rule = f"must be one of {', '.join(allowed)}"
     return Problem(

@@ -14,6 +14,8 @@ MAX_TIME_MS = 1e12
 # RFC 8785 digests take whole numbers up to 2^53 - 1, as JSON readers everywhere do.
 MAX_SEED = 2**53 - 1
 MAX_SLOW_GROUPS = 16
+# So that 1 / speed, and with it every time, stays finite.
+MIN_SPEED = 1e-6
 
 TimeMs = Annotated[float, Meta(ge=0, le=MAX_TIME_MS)]
 
@@ -31,7 +33,7 @@ class SlowGroup(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     count: Annotated[int, Meta(ge=1, le=10_000_000, description="How many GPUs.")]
     speed_fraction: Annotated[
-        float, Meta(gt=0, le=1, description="Speed of each, as a fraction of nominal.")
+        float, Meta(ge=MIN_SPEED, le=1, description="Speed of each, as a fraction of nominal.")
     ]
 
 

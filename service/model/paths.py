@@ -1,5 +1,6 @@
 """Paths into a scenario: which field they name, and which columns they set."""
 
+import re
 from typing import Any
 
 from service.model.distributions import Normal
@@ -42,12 +43,18 @@ _LEAVES: dict[str, tuple[type, str]] = {
 }
 
 
+_POSITION = re.compile(r"0|[1-9][0-9]{0,8}")
+
+
+def position_of(part: str) -> int | None:
+    """The position in an array that a part of a path is, else None; written in one way only."""
+    return int(part) if _POSITION.fullmatch(part) else None
+
+
 def group_of(path: str) -> int | None:
     """The slow group that `slow_groups.K…` names, else None."""
-    parts = path.split(".")
-    if parts[0] != "slow_groups" or len(parts) < 2 or not parts[1].isdecimal():  # a position
-        return None
-    return int(parts[1])
+    parts = path.split(".", 2)
+    return position_of(parts[1]) if parts[0] == "slow_groups" and len(parts) > 1 else None
 
 
 def touched(path: str) -> tuple[str, ...] | None:

@@ -77,9 +77,9 @@ def test_a_valid_document_is_read() -> None:
         ({"groups": [{}]}, [("/groups/0/count", "missing_field")]),
         ({"groups": [None]}, [("/groups/0", "wrong_type")]),
         ({"zz/~": 1}, [("/zz~1~0", "unknown_field")]),
-        ({"communication": {"kind": "tree"}}, [("/communication", "not_one_of")]),
+        ({"communication": {"kind": "tree"}}, [("/communication/kind", "not_one_of")]),
         ({"communication": {}}, [("/communication/kind", "missing_field")]),
-        ({"communication": {"kind": 1}}, [("/communication", "wrong_type")]),
+        ({"communication": {"kind": 1}}, [("/communication/kind", "not_one_of")]),
         ({"communication": 1}, [("/communication", "wrong_type")]),
         (
             {"communication": {"kind": "ring", "num_bytes": "x", "more": 1}},
