@@ -1,0 +1,156 @@
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from service.model.draws import CHUNK_RANKS, RankDraw, draw_ranks, upper_uniforms
+from service.model.scenario import Scenario, decode_scenario
+
+MASK = 2**64 - 1
+
+
+def philox(seed: int, source: int, block: int) -> list[int]:
+    """Philox4x64-10 after Salmon et al. 2011, in whole numbers."""
+    words, keys = [block, 0, 0, 0], [seed, source]
+    for _ in range(10):
+        first, second = 0xD2E7470EE14C6C93 * words[0], 0xCA5A826395121157 * words[2]
+        words = [
+            (second >> 64) ^ words[1] ^ keys[0],
+            second & MASK,
+            (first >> 64) ^ words[3] ^ keys[1],
+            first & MASK,
+        ]
+        keys = [(keys[0] + 0x9E3779B97F4A7C15) & MASK, (keys[1] + 0xBB67AE8584CAA73B) & MASK]
+    return words
+
+
+def scenario(transient: dict[str, Any] | None = None, **fields: Any) -> Scenario:
+    return decode_scenario(
+        {
+            "num_gpus": 64,
+            "load_ms": 30,
+            "compute_ms": 300,
+            "communication": {"kind": "fixed", "allreduce_ms": 80},
+            "variability": {"transient": transient},
+        }
+        | fields
+    )
+
+
+def compute_by_rank(draw: RankDraw) -> dict[int, float]:
+    return {row.rank: row.compute_ms for row in draw.ranks}
+
+
+def test_uniforms_are_philox_words_by_rank() -> None:
+    words = [word for block in (1, 2, 3) for word in philox(12345, 7, block)]
+    expected = [((word >> 12) + 0.5) / 2**52 for word in words]
+    assert upper_uniforms(12345, 7, 0, 12).tolist() == expected
+    assert upper_uniforms(12345, 7, 5, 11).tolist() == expected[5:11]
+
+
+def test_uniforms_of_another_source_or_seed_are_others() -> None:
+    here = upper_uniforms(1, 1, 0, 1000)
+    for other in (upper_uniforms(1, 2, 0, 1000), upper_uniforms(2, 1, 0, 1000)):
+        assert not np.intersect1d(here, other).size
+        assert abs(np.corrcoef(here, other)[0, 1]) < 0.15
+
+
+def test_a_rank_keeps_its_draw_when_the_cluster_grows() -> None:
+    small = compute_by_rank(draw_ranks(scenario({"kind": "gamma", "cv": 0.2}), 64))
+    large = compute_by_rank(
+        draw_ranks(scenario({"kind": "gamma", "cv": 0.2}, num_gpus=1000), limit=1000)
+    )
+    assert small.items() <= large.items()
+
+
+def test_chunks_join_without_a_seam() -> None:
+    seam = CHUNK_RANKS
+    draw = draw_ranks(
+        scenario({"kind": "normal", "cv": 0.05}, num_gpus=seam + 3, seed=5), limit=seam + 3
+    )
+    q = upper_uniforms(5, 1, seam - 3, seam + 3)
+    expected = 300 * stats.norm.isf(q, loc=1, scale=0.05)
+    drawn = compute_by_rank(draw)
+    assert [drawn[rank] for rank in range(seam - 3, seam + 3)] == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("transient", "law"),
+    [
+        ({"kind": "normal", "cv": 0.1}, stats.norm(1, 0.1)),
+        ({"kind": "lognormal", "cv": 0.5}, stats.lognorm(0.4723807271, scale=1.25**-0.5)),
+        ({"kind": "gamma", "cv": 0.5}, stats.gamma(4, scale=0.25)),
+    ],
+)
+def test_draws_follow_the_distribution(transient: dict[str, Any], law: Any) -> None:
+    draw = draw_ranks(scenario(transient, num_gpus=20_000, seed=3), limit=20_000)
+    factors = [row.compute_ms / 300 for row in draw.ranks]
+    assert stats.kstest(factors, law.cdf).pvalue > 0.01
+
+
+def test_no_compute_time_is_negative() -> None:
+    draw = draw_ranks(scenario({"kind": "normal", "cv": 0.3}, num_gpus=20_000), limit=20_000)
+    times = [row.compute_ms for row in draw.ranks]
+    assert min(times) == 0
+    assert times.count(0) == pytest.approx(20_000 * stats.norm.cdf(-1 / 0.3), abs=9)
+    assert [row.rank for row in draw.ranks if row.compute_ms == 0] == sorted(
+        row.rank for row in draw.ranks if row.compute_ms == 0
+    )
+
+
+def test_slow_groups_take_the_first_ranks_in_order() -> None:
+    transient = {"kind": "lognormal", "cv": 0.05}
+    plain = compute_by_rank(draw_ranks(scenario(transient)))
+    groups = [{"count": 2, "speed_fraction": 0.5}, {"count": 1, "speed_fraction": 0.8}]
+    draw = draw_ranks(scenario(transient, slow_groups=groups))
+    speeds = {row.rank: row.speed_fraction for row in draw.ranks}
+    assert [speeds[rank] for rank in range(5)] == [0.5, 0.5, 0.8, 1.0, 1.0]
+    for row in draw.ranks:
+        assert row.compute_ms == pytest.approx(plain[row.rank] / row.speed_fraction, rel=1e-12)
+    assert {row.rank for row in draw.ranks[:2]} == {0, 1}
+
+
+def test_one_slow_gpu_gives_the_founding_figures() -> None:
+    draw = draw_ranks(scenario(slow_groups=[{"count": 1, "speed_fraction": 0.7}]), limit=3)
+    assert draw.step_ms == pytest.approx(538.5714285714287, rel=1e-12)
+    assert draw.efficiency_fraction == pytest.approx(0.76127, abs=5e-6)
+    assert draw.gpu_hours_lost_per_day == pytest.approx(366.684350132626, rel=1e-12)
+    assert draw.median_compute_ms == 300
+    assert draw.slowest_to_median_gap_ms == pytest.approx(300 / 0.7 - 300, rel=1e-12)
+    assert [row.rank for row in draw.ranks] == [0, 1, 2]
+    assert [row.wait_ms for row in draw.ranks] == pytest.approx([0, 128.571428571, 128.571428571])
+    assert (draw.num_ranks, draw.num_left_out) == (64, 61)
+
+
+def test_rows_are_the_slowest_first() -> None:
+    transient = {"kind": "normal", "cv": 0.05}
+    everything = draw_ranks(scenario(transient), limit=4096)
+    times = [row.compute_ms for row in everything.ranks]
+    assert times == sorted(times, reverse=True)
+    assert sorted(row.rank for row in everything.ranks) == list(range(64))
+    assert everything.num_left_out == 0
+    assert draw_ranks(scenario(transient), limit=7).ranks == everything.ranks[:7]
+    assert everything.median_compute_ms == pytest.approx((times[31] + times[32]) / 2, rel=1e-12)
+    assert everything.slowest_compute_ms == times[0]
+    assert everything.ranks[0].wait_ms == 0
+    assert everything.step_ms == 110 + times[0]
+
+
+def test_no_rows_are_asked_for() -> None:
+    draw = draw_ranks(scenario({"kind": "normal", "cv": 0.05}), limit=0)
+    assert draw.ranks == []
+    assert draw.num_left_out == 64
+
+
+def test_a_cv_of_zero_is_no_variability() -> None:
+    assert draw_ranks(scenario({"kind": "gamma", "cv": 0.0})) == draw_ranks(scenario())
+
+
+def test_draws_average_to_the_expected_step() -> None:
+    steps = [
+        draw_ranks(scenario({"kind": "normal", "cv": 0.05}, num_gpus=8, seed=seed), 0).step_ms
+        for seed in range(4000)
+    ]
+    error = np.std(steps) / len(steps) ** 0.5
+    assert np.mean(steps) == pytest.approx(110 + 300 * 1.071180015302264, abs=4 * error)
