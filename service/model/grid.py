@@ -17,7 +17,7 @@ from service.model.rules import failures
 from service.model.scenario import apply_overrides, decode_fields, full
 
 LONG_AXIS = 100
-"""More sizes than this on one axis are worth the panels of `barrier.slowest_factor`."""
+"""More sizes than this on one axis are worth the panels of `sizes.slowest_of_sizes`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
