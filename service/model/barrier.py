@@ -13,10 +13,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from service.model.distributions import ALMOST_ONE, Floats, Law, law_of
+from service.model.distributions import ALMOST_ONE, Floats, Law
 from service.model.nodes import mapped_legendre
-
-Ints = NDArray[np.int64]
 
 PROBABILITIES = (0.5, 0.95, 0.99)
 NUM_NODES = 48
@@ -28,9 +26,11 @@ OUTSIDE = 1e-11
 # Smaller spreads are raised to this: it moves the mean by under 1e-11, while at 1e-16 the
 # distance to the mean in standard deviations would be lost in round-off.
 SMALLEST_CV = 1e-12
-MAX_NEWTON_STEPS = 60
-# A Newton step under this part of its bracket's interval leaves an error of its square.
-CONVERGED = 1e-7
+# Bisection alone would need these; Newton's method stops after one to three.
+MAX_STEPS = 60
+# A Newton step below this part of the interval leaves an error of about 50 times its square.
+CONVERGED = 1e-6
+ROUND_OFF = 8 * np.finfo(np.float64).eps
 
 _TARGETS = -np.log(np.array(PROBABILITIES))
 
@@ -64,12 +64,21 @@ class Groups(NamedTuple):
 
 
 class _Rate(NamedTuple):
-    """L at the nodes, (nodes, points), the nodes themselves, and the interval's ends."""
+    """L at the nodes, both (nodes, points), and the interval [low, low + width], (points,)."""
 
     nodes: Floats
     rate: Floats
     low: Floats
     width: Floats
+
+
+class _Start(NamedTuple):
+    """A root's bracket, a guess inside it and how close is close enough, (points,) each."""
+
+    left: Floats
+    right: Floats
+    guess: Floats
+    tolerance: Floats
 
 
 def slowest_of(groups: Groups) -> Slowest:
@@ -98,66 +107,92 @@ def _rate_at_nodes(groups: Groups) -> _Rate:
     rate = np.zeros_like(nodes)
     for group in range(len(count)):
         if present[group].any():
-            term = law.warped_sf(nodes, mean[group], cv)
-            np.minimum(term, ALMOST_ONE, out=term)
-            np.negative(term, out=term)
-            np.log1p(term, out=term)
+            term = law.warped_rate(nodes, mean[group], cv)
             term *= count[group]
-            rate -= term
+            rate += term
     return _Rate(nodes, rate, low, width)
 
 
 def _mean(groups: Groups, rate: _Rate) -> Floats:
-    above = np.negative(rate.rate)
-    np.expm1(above, out=above)
+    below = np.negative(rate.rate)
+    np.exp(below, out=below)
+    above = np.subtract(1, below, out=below)
     above *= groups.law.unwarp_slope(rate.nodes)
-    integral = -(mapped_legendre(NUM_NODES).weights @ above)
-    return groups.law.unwarp(rate.low) + rate.width * integral
+    integral = mapped_legendre(NUM_NODES).weights @ above
+    mean: Floats = groups.law.unwarp(rate.low) + rate.width * integral
+    return mean
 
 
 def _quantiles(groups: Groups, rate: _Rate) -> Floats:
     """(3, points) by Newton's method on log L in v, kept inside a bracket of two nodes."""
-    bracketed = [_bracket(rate, target) for target in _TARGETS]
-    left = np.concatenate([bracket[0] for bracket in bracketed])
-    right = np.concatenate([bracket[1] for bracket in bracketed])
-    start = np.concatenate([bracket[2] for bracket in bracketed])
-    tiled = groups.part(np.tile(np.arange(len(groups.cv)), len(_TARGETS)))
-    targets = np.repeat(np.log(_TARGETS), len(groups.cv))
-    width = np.tile(rate.width, len(_TARGETS))
-    found = _solved(tiled, targets, left, right, start, width)
-    return groups.law.unwarp(found).reshape(len(_TARGETS), -1)
+    num_points = len(groups.cv)
+    start = _starts(rate)
+    tiled = groups.part(np.tile(np.arange(num_points), len(_TARGETS)))
+    found = _solved(tiled, np.repeat(np.log(_TARGETS), num_points), start)
+    quantiles: Floats = groups.law.unwarp(found).reshape(len(_TARGETS), num_points)
+    return quantiles
 
 
-def _bracket(rate: _Rate, target: float) -> tuple[Floats, Floats, Floats]:
-    """Two neighbouring nodes with L on both sides of `target`, and a first guess between them."""
-    num_above = np.add.reduce((rate.rate > target).view(np.uint8), axis=0, dtype=np.uint8)
-    # Both ends of the interval lie far beyond the wanted probabilities, but their neighbours are
-    # used as they are when the first or the last node is the bracket.
-    index = np.clip(num_above.astype(np.intp) - 1, 0, NUM_NODES - 2)[np.newaxis]
-    left = np.take_along_axis(rate.nodes, index, axis=0)[0]
-    right = np.take_along_axis(rate.nodes, index + 1, axis=0)[0]
-    log_left = np.log(np.take_along_axis(rate.rate, index, axis=0)[0])
-    log_right = np.log(np.take_along_axis(rate.rate, index + 1, axis=0)[0])
-    part = (log_left - np.log(target)) / (log_left - log_right)
-    return left, right, left + np.clip(part, 0, 1) * (right - left)
+def _starts(rate: _Rate) -> _Start:
+    """For every target (L falls along the nodes) the nodes around it, and a guess between them.
+
+    The guess is the cubic through four nodes, v as a function of log L; where it leaves the
+    bracket (groups that take over from each other within a node's distance), the middle.
+    """
+    num_nodes, num_points = rate.nodes.shape
+    above = rate.rate > _TARGETS[:, np.newaxis, np.newaxis]
+    num_above = np.add.reduce(above.view(np.uint8), axis=1, dtype=np.uint8).astype(np.intp)
+    columns = np.arange(num_points)
+    stencil = np.clip(num_above - 2, 0, num_nodes - 4) + np.arange(4)[:, np.newaxis, np.newaxis]
+    at = stencil * num_points + columns
+    log_rate = np.log(np.take(rate.rate, at)) - np.log(_TARGETS)[:, np.newaxis]
+    guess = _inverse_cubic(log_rate, np.take(rate.nodes, at))
+    left = np.take(rate.nodes, np.maximum(num_above - 1, 0) * num_points + columns)
+    right = np.take(rate.nodes, np.minimum(num_above, num_nodes - 1) * num_points + columns)
+    # Beyond the outermost nodes the interval's ends are the bracket.
+    left = np.where(num_above == 0, rate.low, left)
+    right = np.where(num_above == num_nodes, rate.low + rate.width, right)
+    inside = (guess >= left) & (guess <= right)
+    guess = np.where(inside, guess, (left + right) / 2)
+    tolerance = np.tile(CONVERGED * rate.width, len(_TARGETS))
+    return _Start(left.ravel(), right.ravel(), guess.ravel(), tolerance)
 
 
-def _solved(
-    groups: Groups, log_target: Floats, left: Floats, right: Floats, v: Floats, width: Floats
-) -> Floats:
-    for _ in range(MAX_NEWTON_STEPS):
+def _inverse_cubic(heights: Floats, places: Floats) -> Floats:
+    """Neville's scheme: the place of height 0 by the cubic through four heights, (4, ...)."""
+    table: list[Floats] = list(places)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        for level in range(1, len(table)):
+            for row in range(len(table) - level):
+                upper, lower = heights[row], heights[row + level]
+                table[row] = (upper * table[row + 1] - lower * table[row]) / (upper - lower)
+    return table[0]
+
+
+def _solved(groups: Groups, log_target: Floats, start: _Start) -> Floats:
+    """Newton's steps from `start`, halving the bracket where they leave it.
+
+    A point stops by itself, so that its result does not depend on its neighbours.
+    """
+    left, right, v, tolerance = start
+    found = v.copy()
+    rows = np.arange(len(v))
+    for _ in range(MAX_STEPS):
         log_rate, slope = _log_rate(groups, v)
         excess = log_rate - log_target
         left = np.where(excess > 0, v, left)
         right = np.where(excess > 0, right, v)
-        step = -excess / slope
-        v = v + step
-        done = np.abs(step) <= CONVERGED * width
-        if done.all():
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            moved = v - excess / slope
+        inside = (moved >= left) & (moved <= right)
+        moved = np.where(inside, moved, (left + right) / 2)
+        found[rows] = moved
+        going = np.flatnonzero(np.abs(moved - v) > np.maximum(tolerance, ROUND_OFF * np.abs(v)))
+        if len(going) == 0:
             break
-        outside = ~((v >= left) & (v <= right))
-        v = np.where(outside & ~done, (left + right) / 2, v)
-    return v
+        rows, groups, log_target = rows[going], groups.part(going), log_target[going]
+        left, right, v, tolerance = left[going], right[going], moved[going], tolerance[going]
+    return found
 
 
 def _log_rate(groups: Groups, v: Floats) -> tuple[Floats, Floats]:
@@ -170,25 +205,3 @@ def _log_rate(groups: Groups, v: Floats) -> tuple[Floats, Floats]:
         rate -= count[group] * np.log1p(-survival)
         slope -= count[group] * law.warped_pdf(v, mean[group], cv) / (1 - survival)
     return np.log(rate), slope / rate
-
-
-def slowest_factor(
-    *,
-    num_nominal: Ints,
-    slow_count: Ints,
-    slow_speed: Floats,
-    family: int,
-    cv: Floats,
-    size_key: Ints | None = None,  # noqa: ARG001
-) -> Slowest:
-    """Slowest factor of every point; see the columns' shapes in `columns.Columns`.
-
-    `family` is one code of `distributions.FAMILIES`, not "none"; `cv` is positive.
-    """
-    groups = Groups(
-        law=law_of(family),
-        num_gpus=np.vstack([num_nominal[np.newaxis], slow_count.T]).astype(np.float64),
-        mean=np.vstack([np.ones((1, len(cv))), 1 / slow_speed.T]),
-        cv=np.maximum(cv, SMALLEST_CV),
-    )
-    return slowest_of(groups)

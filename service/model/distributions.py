@@ -16,6 +16,8 @@ from msgspec import Meta, Struct
 from numpy.typing import NDArray
 from scipy import special
 
+from service.model.normal_rate import normal_rate
+
 Floats = NDArray[np.float64]
 Cv = Annotated[
     float,
@@ -60,6 +62,11 @@ class Normal(
         z = v * (-1 / (mean * cv))
         z += 1 / cv
         return special.ndtr(z, out=z)
+
+    @staticmethod
+    def warped_rate(v: Floats, mean: Floats, cv: Floats) -> Floats:
+        """-log P(mean X <= x(v)); `v` is (nodes, points), the others (points,)."""
+        return normal_rate(1 / (mean * cv), v, -1 / cv)
 
     @staticmethod
     def warped_pdf(v: Floats, mean: Floats, cv: Floats) -> Floats:
@@ -107,6 +114,12 @@ class LogNormal(
         z = v * (-1 / log_sd)
         z += np.log(mean) / log_sd - log_sd / 2
         return special.ndtr(z, out=z)
+
+    @staticmethod
+    def warped_rate(v: Floats, mean: Floats, cv: Floats) -> Floats:
+        """-log P(mean X <= x(v)); `v` is (nodes, points), the others (points,)."""
+        log_sd = _log_sd(cv)
+        return normal_rate(1 / log_sd, v, log_sd / 2 - np.log(mean) / log_sd)
 
     @staticmethod
     def warped_pdf(v: Floats, mean: Floats, cv: Floats) -> Floats:
@@ -157,6 +170,15 @@ class Gamma(
         y *= v
         y *= shape / mean
         return special.gammaincc(shape, y, out=y)
+
+    @staticmethod
+    def warped_rate(v: Floats, mean: Floats, cv: Floats) -> Floats:
+        """-log P(mean X <= x(v)); `v` is (nodes, points), the others (points,)."""
+        survival = Gamma.warped_sf(v, mean, cv)
+        np.minimum(survival, ALMOST_ONE, out=survival)
+        np.negative(survival, out=survival)
+        np.log1p(survival, out=survival)
+        return np.negative(survival, out=survival)
 
     @staticmethod
     def warped_pdf(v: Floats, mean: Floats, cv: Floats) -> Floats:
