@@ -1,0 +1,166 @@
+"""The slowest GPU against brute-force quadrature, closed forms, SciPy and plain sampling."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from service.model.barrier import PROBABILITIES, Groups, Slowest, slowest_of
+from service.model.distributions import FAMILIES, law_of
+from tests.model.reference import (
+    Factor,
+    Fleet,
+    expected_slowest,
+    log_cdf_of_slowest,
+    quantile_of_slowest,
+    random_fleets,
+)
+
+KINDS = ("normal", "lognormal", "gamma")
+
+
+def slowest(kind: str, cases: list[tuple[float, list[tuple[float, float]]]]) -> Slowest:
+    fleets = np.array([fleet for _, fleet in cases])
+    return slowest_of(
+        Groups(
+            law=law_of(FAMILIES.index(kind)),
+            num_gpus=fleets[:, :, 0].T.copy(),
+            mean=fleets[:, :, 1].T.copy(),
+            cv=np.array([cv for cv, _ in cases]),
+        )
+    )
+
+
+def quantile_error(kind: str, cv: float, fleet: Fleet, x: float, p: float) -> float:
+    """Relative error of x, by one Newton step of the reference."""
+    factor = Factor(kind, cv)
+    step = 1e-5 * cv * x
+    at = np.array([x - step, x, x + step])
+    before, here, after = np.log(-log_cdf_of_slowest(factor, fleet, at))
+    return float(abs((here - np.log(-np.log(p))) / ((after - before) / (2 * step)) / x))
+
+
+@pytest.mark.parametrize("comparable", [False, True])
+@pytest.mark.parametrize("num_kinds", [1, 2, 4, 7])
+@pytest.mark.parametrize("kind", KINDS)
+def test_mean_and_quantiles_of_random_fleets(kind: str, num_kinds: int, comparable: bool) -> None:  # noqa: FBT001
+    num_fleets = 40 if kind == "gamma" else 120
+    cases = random_fleets(kind, num_fleets, num_kinds, comparable=comparable, seed=num_kinds)
+    found = slowest(kind, cases)
+    means = np.array([expected_slowest(kind, cv, fleet) for cv, fleet in cases])
+    np.testing.assert_allclose(found.mean, means, rtol=2e-9)
+    errors = [
+        quantile_error(kind, cv, fleet, found.quantiles[row, column], p)
+        for row, (cv, fleet) in enumerate(cases)
+        for column, p in enumerate(PROBABILITIES)
+    ]
+    assert max(errors) < 2e-9
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_quantiles_against_brents_method(kind: str) -> None:
+    cases = random_fleets(kind, 12, 3, comparable=True, seed=5)
+    found = slowest(kind, cases)
+    wanted = [
+        [quantile_of_slowest(kind, cv, fleet, p) for p in PROBABILITIES] for cv, fleet in cases
+    ]
+    np.testing.assert_allclose(found.quantiles, wanted, rtol=1e-9)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_one_kind_has_closed_quantiles(kind: str) -> None:
+    sizes = [1.0, 2, 3, 8, 64, 1024, 16_384, 131_072, 1e7]
+    cvs = [0.002, 0.05, 0.3] if kind == "normal" else [0.002, 0.05, 0.3, 1.0]
+    for cv in cvs:
+        found = slowest(kind, [(cv, [(size, 1.0)]) for size in sizes])
+        law = Factor(kind, cv).law
+        wanted = [[law.isf(-np.expm1(np.log(p) / size)) for p in PROBABILITIES] for size in sizes]
+        np.testing.assert_allclose(found.quantiles, wanted, rtol=1e-9)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_one_gpu_has_mean_one(kind: str) -> None:
+    cvs = np.linspace(0.001, 0.3 if kind == "normal" else 1, 50)
+    found = slowest(kind, [(cv, [(1.0, 1.0)]) for cv in cvs.tolist()])
+    np.testing.assert_allclose(found.mean, 1, rtol=1e-9)
+
+
+def test_two_normals_have_a_known_maximum() -> None:
+    # E[max of two standard normals] = 1 / sqrt(pi)
+    found = slowest("normal", [(0.1, [(2.0, 1.0)])])
+    assert found.mean[0] == pytest.approx(1 + 0.1 / np.sqrt(np.pi), rel=1e-11)
+
+
+def test_exponentials_have_harmonic_maxima() -> None:
+    # A gamma of cv 1 is exponential: E[max of n] = 1 + 1/2 + … + 1/n
+    sizes = [2, 8, 64, 1024]
+    found = slowest("gamma", [(1.0, [(float(size), 1.0)]) for size in sizes])
+    harmonic = [float(np.sum(1 / np.arange(1, size + 1))) for size in sizes]
+    np.testing.assert_allclose(found.mean, harmonic, rtol=1e-9)
+
+
+@pytest.mark.parametrize(("size", "cv"), [(5, 0.5), (40, 0.25)])
+def test_gamma_agrees_with_the_order_statistics_of_scipy(size: int, cv: float) -> None:
+    gamma = stats.make_distribution(stats.gamma)
+    largest = stats.order_statistic(gamma(a=1 / cv**2), r=size, n=size)
+    found = slowest("gamma", [(cv, [(float(size), 1.0)])])
+    assert found.mean[0] == pytest.approx(largest.mean() * cv**2, rel=1e-8)
+    wanted = [largest.icdf(p) * cv**2 for p in PROBABILITIES]
+    np.testing.assert_allclose(found.quantiles[0], wanted, rtol=1e-8)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_plain_sampling_agrees_within_its_standard_error(kind: str) -> None:
+    cv, num_steps = 0.12, 20_000
+    fleet = [(200.0, 1.0), (3.0, 1 / 0.8)]
+    rng = np.random.default_rng(20_261_129)
+    law = Factor(kind, cv).law
+    steps = np.maximum(
+        law.rvs((num_steps, 200), random_state=rng).max(axis=1),
+        law.rvs((num_steps, 3), random_state=rng).max(axis=1) / 0.8,
+    )
+    found = slowest(kind, [(cv, fleet)])
+    standard_error = steps.std() / np.sqrt(num_steps)
+    assert abs(found.mean[0] - steps.mean()) < 4 * standard_error
+    for p, quantile in zip(PROBABILITIES, found.quantiles[0], strict=True):
+        share = np.mean(steps <= quantile)
+        assert abs(share - p) < 4 * np.sqrt(p * (1 - p) / num_steps)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_absent_kinds_count_for_nothing(kind: str) -> None:
+    alone = slowest(kind, [(0.1, [(50.0, 1.25)])])
+    beside = slowest(kind, [(0.1, [(0.0, 1.0), (50.0, 1.25), (0.0, 1.0)])])
+    np.testing.assert_allclose(beside.mean, alone.mean, rtol=1e-12)
+    np.testing.assert_allclose(beside.quantiles, alone.quantiles, rtol=1e-12)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("cv", [1e-12, 1e-9, 1e-6, 1e-4])
+def test_tiny_spreads_keep_their_digits(kind: str, cv: float) -> None:
+    # For small cv every family is 1 + cv z: the excess over 1 is that of the normal.
+    size = 1024.0
+    normal = expected_slowest("normal", 0.1, [(size, 1.0)])
+    found = slowest(kind, [(cv, [(size, 1.0)])])
+    excess = cv * (normal - 1) / 0.1
+    assert found.mean[0] - 1 == pytest.approx(excess, rel=max(20 * cv, 1e-3), abs=1e-13)
+
+
+def test_kinds_that_take_over_between_two_nodes() -> None:
+    # A million GPUs of tiny relative spread against one far slower: the first kind's rise is a
+    # step within a node's distance.
+    cases = [(0.3, [(1e7, 1.0), (1.0, mean)]) for mean in np.linspace(1.5, 4.0, 101).tolist()] + [
+        (0.001, [(1e7, 1.0), (1.0, mean)]) for mean in np.linspace(1, 1.01, 101).tolist()
+    ]
+    found = slowest("normal", cases)
+    means = [expected_slowest("normal", cv, fleet) for cv, fleet in cases]
+    np.testing.assert_allclose(found.mean, means, rtol=2e-9)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_point_does_not_depend_on_its_neighbours(kind: str) -> None:
+    cases = random_fleets(kind, 30, 2, comparable=True, seed=9)
+    together = slowest(kind, cases)
+    for row, case in enumerate(cases):
+        alone = slowest(kind, [case])
+        np.testing.assert_allclose(alone.mean[0], together.mean[row], rtol=1e-13)
+        np.testing.assert_allclose(alone.quantiles[0], together.quantiles[row], rtol=1e-13)
