@@ -1,0 +1,107 @@
+"""schemathesis calls every operation by the document, over real HTTP, and checks each answer.
+
+No 5xx, no undeclared status, header or media type; every answer as its schema says; what the
+schema forbids is refused; a wrong method is a 405 with Allow.
+"""
+
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from service.api.examples import BATCH_EXAMPLES
+from service.cli.child_service import running_service
+
+SEED = 1
+MAX_EXAMPLES = 12
+TIMEOUT_S = 600
+FINISHED_WITHIN_S = 60
+
+CONFIGURATION = """
+# Rules across fields, opaque page tokens and versions cannot be said in a schema: a valid document
+# may be refused. That the documented examples are accepted is tested beside.
+[checks.positive_data_acceptance]
+enabled = false
+
+[checks.negative_data_rejection]
+expected-statuses = [400, 403, 404, 405, 409, 412, 413, 415, 422, 428]
+
+[checks.missing_required_header]
+expected-statuses = [400, 428]
+"""
+
+
+@pytest.fixture
+def address(tmp_path: Path) -> Iterator[str]:
+    """The address of a service over an empty database."""
+    database_url = f"sqlite:///{tmp_path / 'trainard.db'}"
+    with running_service(database_url, port=0, log=tmp_path / "service.log") as found:
+        yield found
+
+
+def finished_batches(address: str) -> list[str]:
+    """Post the documented batches and wait for their ends; their ids."""
+    with httpx.Client(base_url=address) as client:
+        ids: list[str] = []
+        for example in BATCH_EXAMPLES.values():
+            answer = client.post("/v1/scenario-batches", json=example)
+            assert answer.status_code == 202, answer.text
+            ids.append(answer.json()["id"])
+        deadline = time.monotonic() + FINISHED_WITHIN_S
+        for batch_id in ids:
+            while client.get(f"/v1/scenario-batches/{batch_id}").json()["state"] != "succeeded":
+                assert time.monotonic() < deadline
+                time.sleep(0.1)
+    return ids
+
+
+def conform(address: str, folder: Path, configuration: str, *arguments: str) -> None:
+    """Run schemathesis; its report is the assertion's message."""
+    file = folder / "schemathesis.toml"
+    file.write_text(configuration)
+    run = subprocess.run(
+        [
+            str(Path(sys.executable).parent / "schemathesis"),
+            *("--config-file", str(file), "run", f"{address}/openapi.json"),
+            *("--seed", str(SEED), "--max-examples", str(MAX_EXAMPLES)),
+            *("--generation-database", "none", "--no-color", *arguments),
+        ],
+        cwd=folder,
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+    )
+    assert run.returncode == 0, run.stdout[-30_000:] + run.stderr[-2_000:]
+
+
+def test_every_operation_keeps_its_promises(address: str, tmp_path: Path) -> None:
+    conform(address, tmp_path, CONFIGURATION, "--phases", "examples,coverage,fuzzing,stateful")
+
+
+def test_operations_on_stored_results_keep_their_promises(address: str, tmp_path: Path) -> None:
+    """With ids that exist: random ones are answered 404 before anything is read."""
+    baseline, candidate = finished_batches(address)
+    parameters = f"""
+[parameters]
+"path.batch_id" = "{baseline}"
+"path.result_id" = "{baseline}.3"
+"query.batch" = "{baseline}"
+"query.baseline" = "{baseline}"
+"query.candidate" = "{candidate}"
+"""
+    conform(
+        address,
+        tmp_path,
+        parameters + CONFIGURATION,
+        *(
+            "--phases",
+            "coverage,fuzzing",
+            "--include-path-regex",
+            "batches/|results|compar|export|history",
+        ),
+    )
