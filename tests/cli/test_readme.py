@@ -23,13 +23,17 @@ def walk() -> list[str]:
     return re.findall(r"```sh\n(.*?)```", section, re.DOTALL)
 
 
+def waiting(block: str) -> str:
+    return block + (WAIT_FOR_BATCH if "/scenario-batches -d" in block else "")
+
+
 def test_the_walk_works_as_it_is_written(start: Start, tmp_path: Path) -> None:
     port = ready_port(start("serve", "--port", "0", "--database-url", "sqlite:///walk.db"))
     *blocks, refused = walk()
     address, *commands = blocks
     assert "127.0.0.1:8000" in address
     address = address.replace("8000", str(port))
-    done = run(STRICT + address + WAIT_FOR_BATCH.join(commands), tmp_path)
+    done = run(STRICT + address + "".join(map(waiting, commands)), tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "176008.488" in done.stdout
     assert '"cost_of_loss":{"amount":"176008.49","currency":"EUR"}' in done.stdout
