@@ -6,11 +6,11 @@ import msgspec
 from msgspec import Meta
 
 from service.db.engine import Connection
-from service.errors import FieldFault, InvalidError
+from service.errors import InvalidError
 from service.jobs.actors import Actor
 from service.jobs.batch_documents import Notice, Overrides, ScenarioObject
 from service.jobs.output_columns import ResultColumns
-from service.jobs.planning import resolve_base
+from service.jobs.planning import placed, resolve_base
 from service.jobs.results import shown_value
 from service.model import MODEL_VERSION
 from service.model.draws import RankDraw, draw_ranks
@@ -111,23 +111,10 @@ def _resolved(base: dict[str, Any], document: EvaluationIn) -> Resolved:
 
 
 def _refused(faults: Any, document: EvaluationIn) -> InvalidError:
-    errors = [_placed(fault, document) for fault in faults]
+    inline = document.scenario is not None
+    errors = [placed(fault, document.overrides, inline=inline) for fault in faults]
     return InvalidError(
         errors[0].detail if len(errors) == 1 else f"{len(errors)} values are refused",
         problem="invalid-scenario",
         errors=errors,
     )
-
-
-def _placed(fault: Any, document: EvaluationIn) -> FieldFault:
-    """Point at the part of the request that the faulty value came from."""
-    path = fault.pointer.lstrip("/").split("/")
-    for override in document.overrides:
-        parts = override.split(".")
-        if path[: len(parts)] == parts:
-            rest = "".join(f"/{part}" for part in path[len(parts) :])
-            return FieldFault(
-                pointer=f"/overrides/{override}{rest}", code=fault.code, detail=fault.detail
-            )
-    place = f"/scenario{fault.pointer}" if document.scenario is not None else "/profile"
-    return FieldFault(pointer=place, code=fault.code, detail=fault.detail)

@@ -1,6 +1,6 @@
 """From the items of a batch to resolved scenarios and grids, with every fault named."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import date
 from typing import Any
 
@@ -8,10 +8,11 @@ import msgspec
 import numpy as np
 
 from service.db.engine import Connection
-from service.errors import FieldFault, InvalidError, NotFoundError
+from service.errors import Fault, FieldFault, InvalidError, NotFoundError
 from service.jobs.actors import Actor
 from service.jobs.batch_documents import BatchItemIn, Notice
 from service.jobs.digests import digest
+from service.jobs.documents import escaped
 from service.jobs.profiles import ResolvedProfile, resolve_profile
 from service.model.axes import decode_axes
 from service.model.grid import Grid, build_grid
@@ -235,21 +236,24 @@ def _headline(grid: Grid, item: BatchItemIn, num_gpus: int) -> int | None:
     return None
 
 
-def _placed(fault: Any, item: BatchItemIn) -> FieldFault:
-    """Point at the part of the item that the faulty value came from."""
+def placed(fault: Fault, overrides: Iterable[str], *, inline: bool) -> FieldFault:
+    """Point at the part of the request that the faulty value of the scenario came from."""
     path = fault.pointer.lstrip("/").split("/")
-    for override in item.overrides:
+    pointer = f"/scenario{fault.pointer}" if inline else "/profile"
+    for override in overrides:
         parts = override.split(".")
         if path[: len(parts)] == parts:
             rest = "".join(f"/{part}" for part in path[len(parts) :])
-            pointer = f"/overrides/{override}{rest}"
+            pointer = f"/overrides/{escaped(override)}{rest}"
             break
         if parts[: len(path)] == path:
-            pointer = f"/overrides/{override}"
+            pointer = f"/overrides/{escaped(override)}"
             break
-    else:
-        pointer = f"/scenario{fault.pointer}" if item.scenario is not None else "/profile"
     return FieldFault(pointer=pointer, code=fault.code, detail=fault.detail)
+
+
+def _placed(fault: Fault, item: BatchItemIn) -> FieldFault:
+    return placed(fault, item.overrides, inline=item.scenario is not None)
 
 
 def _below(prefix: str, error: InvalidError) -> list[FieldFault]:
