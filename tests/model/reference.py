@@ -1,6 +1,7 @@
 """The slowest of a fleet by brute force, from scipy.stats: no code of the service in it."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +20,7 @@ class Factor:
     """A factor of mean 1 with the survival function taken as such in the upper tail."""
 
     def __init__(self, kind: str, cv: float) -> None:
-        self.kind = kind
+        self.law: Any
         if kind == "normal":
             self.law = stats.norm(1, cv)
         elif kind == "lognormal":
