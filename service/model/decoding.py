@@ -95,9 +95,11 @@ def _struct_faults(
         if name in value:
             yield from problems_of(value[name], field.type, pointer=place)
         elif field.required:
-            yield Problem(
-                pointer=place, code="missing_field", detail=f"{name} is required, but missing"
-            )
+            yield _missing(name, place)
+
+
+def _missing(name: str, pointer: str) -> Problem:
+    return Problem(pointer=pointer, code="missing_field", detail=f"{name} is required, but missing")
 
 
 def _tag_faults(
@@ -109,13 +111,12 @@ def _tag_faults(
     if name is None or value.get(name) in [*tags]:
         return
     place = f"{pointer}/{escaped(name)}"
-    if name not in value:
-        yield Problem(
-            pointer=place, code="missing_field", detail=f"{name} is required, but missing"
-        )
-        return
-    detail = f"{shown(value[name])} is refused: must be one of {', '.join(map(shown, tags))}"
-    yield Problem(pointer=place, code="not_one_of", detail=detail)
+    if name in value:
+        detail = f"{shown(value[name])} is refused: must be one of {', '.join(map(shown, tags))}"
+        yield Problem(pointer=place, code="not_one_of", detail=detail)
+    elif len(tags) > 1:
+        # Where there is no choice, msgspec takes the tag as given.
+        yield _missing(name, place)
 
 
 def _length_faults(value: Any, kind: Any, pointer: str) -> Iterator[Problem]:

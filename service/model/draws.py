@@ -9,6 +9,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
+from service.model.barrier import SMALLEST_CV
 from service.model.distributions import Distribution, Floats
 from service.model.fields import Scenario
 
@@ -111,7 +112,7 @@ def _compute(scenario: Scenario, speed: Floats) -> Floats:
 
 def _factors(source: Distribution, q: Floats) -> Floats:
     # A normal factor of a large cv is below 0 once in thousands; no compute time is.
-    return np.maximum(source.upper_quantile(q, np.full(1, source.cv)), 0)
+    return np.maximum(source.upper_quantile(q, np.full(1, max(source.cv, SMALLEST_CV))), 0)
 
 
 def _slowest_ranks(compute: Floats, limit: int) -> NDArray[np.intp]:
