@@ -2,7 +2,7 @@
 
 With n_g GPUs in group g, each taking m_g X (m_g = 1 / speed, X of mean 1), the slowest is at most t
 with probability exp(-L(t)), L(t) = sum_g n_g (-log(1 - P(m_g X > t))). The expectation is
-lo + the integral of 1 - exp(-L) from lo to hi, by 48 fixed nodes; the quantiles solve
+lo + the integral of 1 - exp(-L) from lo to hi, by 44 fixed nodes; the quantiles solve
 L(t) = -log p, starting between two of the same nodes. Recipes and rejected ones:
 `.github/decisions/0001-quadrature-of-the-maximum.md`.
 """
@@ -13,11 +13,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from service.model.distributions import ALMOST_ONE, Floats, Law
+from service.model.distributions import Floats, Law
 from service.model.nodes import mapped_legendre
 
 PROBABILITIES = (0.5, 0.95, 0.99)
-NUM_NODES = 48
+NUM_NODES = 44
 # Points at a time: (nodes, points) arrays stay in the second-level cache.
 CHUNK_POINTS = 1024
 # The maximum lies outside [lo, hi] with about this probability at either end. Smaller is not
@@ -86,37 +86,41 @@ def slowest_of(groups: Groups) -> Slowest:
     num_points = len(groups.cv)
     mean = np.empty(num_points)
     quantiles = np.empty((num_points, len(PROBABILITIES)))
+    # Nodes, rates and one group's rates, for all chunks: see `normal_rate` about memory.
+    scratch = np.empty((3, NUM_NODES, min(num_points, CHUNK_POINTS)))
     for start in range(0, num_points, CHUNK_POINTS):
         rows = slice(start, min(start + CHUNK_POINTS, num_points))
         part = groups.part(rows)
-        rate = _rate_at_nodes(part)
-        mean[rows] = _mean(part, rate)
+        rate = _rate_at_nodes(part, scratch[:, :, : len(part.cv)])
         quantiles[rows] = _quantiles(part, rate).T
+        mean[rows] = _mean(part, rate)
     return Slowest(mean=mean, quantiles=quantiles)
 
 
-def _rate_at_nodes(groups: Groups) -> _Rate:
-    law, count, mean, cv = groups
-    present = count > 0
-    of_all = np.maximum(count, 1)
+def _rate_at_nodes(groups: Groups, scratch: Floats) -> _Rate:
+    law, num_gpus, mean, cv = groups
+    nodes, total, part = scratch
+    present = num_gpus > 0
+    of_all = np.maximum(num_gpus, 1)
     lows = np.where(present, mean * law.lower_quantile(np.log(OUTSIDE) / of_all, cv), -np.inf)
     highs = np.where(present, mean * law.upper_quantile(OUTSIDE / of_all, cv), -np.inf)
     low = law.warp(lows.max(axis=0))
     width = law.warp(highs.max(axis=0)) - low
-    nodes = low + mapped_legendre(NUM_NODES).nodes[:, np.newaxis] * width
-    rate = np.zeros_like(nodes)
-    for group in range(len(count)):
-        if present[group].any():
-            term = law.warped_rate(nodes, mean[group], cv)
-            term *= count[group]
-            rate += term
-    return _Rate(nodes, rate, low, width)
+    np.multiply(mapped_legendre(NUM_NODES).nodes[:, np.newaxis], width, out=nodes)
+    nodes += low
+    total.fill(0)
+    for group in np.flatnonzero(present.any(axis=1)).tolist():
+        law.rate(nodes, mean[group], cv, part)
+        part *= num_gpus[group]
+        total += part
+    return _Rate(nodes, total, low, width)
 
 
 def _mean(groups: Groups, rate: _Rate) -> Floats:
-    below = np.negative(rate.rate)
-    np.exp(below, out=below)
-    above = np.subtract(1, below, out=below)
+    """The integral; overwrites the rates."""
+    above = np.negative(rate.rate, out=rate.rate)
+    np.exp(above, out=above)
+    np.subtract(1, above, out=above)
     above *= groups.law.unwarp_slope(rate.nodes)
     integral = mapped_legendre(NUM_NODES).weights @ above
     mean: Floats = groups.law.unwarp(rate.low) + rate.width * integral
@@ -197,11 +201,11 @@ def _solved(groups: Groups, log_target: Floats, start: _Start) -> Floats:
 
 def _log_rate(groups: Groups, v: Floats) -> tuple[Floats, Floats]:
     """Log L and its slope at v, (points,)."""
-    law, count, mean, cv = groups
+    law, num_gpus, mean, cv = groups
     rate = np.zeros_like(v)
     slope = np.zeros_like(v)
-    for group in range(len(count)):
-        survival = np.minimum(law.warped_sf(v, mean[group], cv), ALMOST_ONE)
-        rate -= count[group] * np.log1p(-survival)
-        slope -= count[group] * law.warped_pdf(v, mean[group], cv) / (1 - survival)
+    for group in range(len(num_gpus)):
+        of_one, slope_of_one = law.rate_and_slope(v, mean[group], cv)
+        rate += num_gpus[group] * of_one
+        slope += num_gpus[group] * slope_of_one
     return np.log(rate), slope / rate

@@ -6,7 +6,8 @@ mathematics, so that one more distribution touches this file alone: its class, a
 upper tail: the slowest of ten million GPUs sits where the distribution function has rounded to 1.
 
 `warp` gives the variable v in which the quadrature of the maximum places its nodes (x itself, its
-logarithm, its cube root): there the tail falls like a Gaussian's and 48 nodes reach 1e-10.
+logarithm, its cube root): there the tail falls like a Gaussian's and 44 nodes reach 1e-9. The
+rate of a GPU at v is -log P(mean X <= x(v)): the rates of GPUs add up to that of the slowest.
 """
 
 from typing import Annotated, get_args
@@ -16,7 +17,7 @@ from msgspec import Meta, Struct
 from numpy.typing import NDArray
 from scipy import special
 
-from service.model.normal_rate import normal_rate
+from service.model.normal_rate import normal_rate, normal_rate_and_slope
 
 Floats = NDArray[np.float64]
 Cv = Annotated[
@@ -28,10 +29,8 @@ MAX_CV_NORMAL = 0.3
 """Above this a normal factor would be negative too often (4e-4 at 0.3); lognormal has no limit."""
 
 ALMOST_ONE = 1 - 2.0**-53
-"""Largest survival probability used: its log distribution function is -36.7 instead of -inf, so
-that 0 GPUs of a group times it is 0 and not nan."""
-
-_INVERSE_ROOT_TWO_PI = 1 / np.sqrt(2 * np.pi)
+"""Largest survival probability used: its rate is 36.7 and not infinite, so that 0 GPUs of a group
+times it is 0 and not nan."""
 
 
 class Normal(
@@ -57,22 +56,17 @@ class Normal(
         return np.ones_like(v)
 
     @staticmethod
-    def warped_sf(v: Floats, mean: Floats, cv: Floats) -> Floats:
-        """P(mean X > x(v)); `v` is (..., points), the others (points,)."""
-        z = v * (-1 / (mean * cv))
-        z += 1 / cv
-        return special.ndtr(z, out=z)
-
-    @staticmethod
-    def warped_rate(v: Floats, mean: Floats, cv: Floats) -> Floats:
-        """-log P(mean X <= x(v)); `v` is (nodes, points), the others (points,)."""
-        return normal_rate(1 / (mean * cv), v, -1 / cv)
-
-    @staticmethod
-    def warped_pdf(v: Floats, mean: Floats, cv: Floats) -> Floats:
-        """-d/dv of `warped_sf`."""
+    def rate(v: Floats, mean: Floats, cv: Floats, out: Floats) -> None:
+        """-log P(mean X <= x(v)) into `out`; `v` (nodes, points), the others (points,)."""
         scale = mean * cv
-        return _normal_pdf((v - mean) / scale) / scale
+        normal_rate(1 / scale, v, -1 / cv, out)
+
+    @staticmethod
+    def rate_and_slope(v: Floats, mean: Floats, cv: Floats) -> tuple[Floats, Floats]:
+        """The rate and its derivative by v, all (points,)."""
+        scale = mean * cv
+        rate, slope = normal_rate_and_slope((v - mean) / scale)
+        return rate, slope / scale
 
     @staticmethod
     def upper_quantile(q: Floats, cv: Floats) -> Floats:
@@ -108,24 +102,17 @@ class LogNormal(
         return np.exp(v)
 
     @staticmethod
-    def warped_sf(v: Floats, mean: Floats, cv: Floats) -> Floats:
-        """P(mean X > x(v)); `v` is (..., points), the others (points,)."""
+    def rate(v: Floats, mean: Floats, cv: Floats, out: Floats) -> None:
+        """-log P(mean X <= x(v)) into `out`; `v` (nodes, points), the others (points,)."""
         log_sd = _log_sd(cv)
-        z = v * (-1 / log_sd)
-        z += np.log(mean) / log_sd - log_sd / 2
-        return special.ndtr(z, out=z)
+        normal_rate(1 / log_sd, v, log_sd / 2 - np.log(mean) / log_sd, out)
 
     @staticmethod
-    def warped_rate(v: Floats, mean: Floats, cv: Floats) -> Floats:
-        """-log P(mean X <= x(v)); `v` is (nodes, points), the others (points,)."""
+    def rate_and_slope(v: Floats, mean: Floats, cv: Floats) -> tuple[Floats, Floats]:
+        """The rate and its derivative by v, all (points,)."""
         log_sd = _log_sd(cv)
-        return normal_rate(1 / log_sd, v, log_sd / 2 - np.log(mean) / log_sd)
-
-    @staticmethod
-    def warped_pdf(v: Floats, mean: Floats, cv: Floats) -> Floats:
-        """-d/dv of `warped_sf`."""
-        log_sd = _log_sd(cv)
-        return _normal_pdf((v - np.log(mean)) / log_sd + log_sd / 2) / log_sd
+        rate, slope = normal_rate_and_slope((v - np.log(mean)) / log_sd + log_sd / 2)
+        return rate, slope / log_sd
 
     @staticmethod
     def upper_quantile(q: Floats, cv: Floats) -> Floats:
@@ -163,33 +150,29 @@ class Gamma(
         return 3 * v * v
 
     @staticmethod
-    def warped_sf(v: Floats, mean: Floats, cv: Floats) -> Floats:
-        """P(mean X > x(v)); `v` is (..., points), the others (points,)."""
+    def rate(v: Floats, mean: Floats, cv: Floats, out: Floats) -> None:
+        """-log P(mean X <= x(v)) into `out`; `v` (nodes, points), the others (points,)."""
         shape = cv**-2.0
-        y = v * v
-        y *= v
-        y *= shape / mean
-        return special.gammaincc(shape, y, out=y)
+        np.multiply(v, v, out=out)
+        out *= v
+        out *= shape / mean
+        special.gammaincc(shape, out, out=out)
+        np.minimum(out, ALMOST_ONE, out=out)
+        np.negative(out, out=out)
+        np.log1p(out, out=out)
+        np.negative(out, out=out)
 
     @staticmethod
-    def warped_rate(v: Floats, mean: Floats, cv: Floats) -> Floats:
-        """-log P(mean X <= x(v)); `v` is (nodes, points), the others (points,)."""
-        survival = Gamma.warped_sf(v, mean, cv)
-        np.minimum(survival, ALMOST_ONE, out=survival)
-        np.negative(survival, out=survival)
-        np.log1p(survival, out=survival)
-        return np.negative(survival, out=survival)
-
-    @staticmethod
-    def warped_pdf(v: Floats, mean: Floats, cv: Floats) -> Floats:
-        """-d/dv of `warped_sf`."""
+    def rate_and_slope(v: Floats, mean: Floats, cv: Floats) -> tuple[Floats, Floats]:
+        """The rate and its derivative by v, all (points,)."""
         shape = cv**-2.0
         x = v * v * v / mean
+        survival = np.minimum(special.gammaincc(shape, shape * x), ALMOST_ONE)
         # x^k e^(-kx) k^k / Gamma(k), by its distance from x = 1: the plain terms cancel when k is
         # large (k = 1e12 at cv 1e-6) and would leave no digit.
         from_one = x - 1
         log_density = shape * (np.log1p(from_one) - from_one) + _log_gamma_peak(shape)
-        return np.exp(log_density) * 3 / v
+        return -np.log1p(-survival), -3 / v * np.exp(log_density) / (1 - survival)
 
     @staticmethod
     def upper_quantile(q: Floats, cv: Floats) -> Floats:
@@ -221,34 +204,14 @@ def law_of(family: int) -> Law:
     return LAWS[family - 1]
 
 
-def sf(law: Law, x: Floats, cv: Floats) -> Floats:
-    """P(X > x)."""
-    return law.warped_sf(law.warp(x), np.ones(1), cv)
-
-
-def pdf(law: Law, x: Floats, cv: Floats) -> Floats:
-    """Density at x."""
-    v = law.warp(x)
-    return law.warped_pdf(v, np.ones(1), cv) / law.unwarp_slope(v)
-
-
 def log_cdf(law: Law, x: Floats, cv: Floats) -> Floats:
-    """Logarithm of P(X <= x), -36.7 where it is lower than that (see `ALMOST_ONE`)."""
-    return np.log1p(-np.minimum(sf(law, x, cv), ALMOST_ONE))
-
-
-def quantile(law: Law, u: Floats, cv: Floats) -> Floats:
-    """The x with P(X <= x) = u, for uniform numbers in (0, 1): a draw by inversion."""
-    return law.upper_quantile(1 - u, cv)
+    """Logarithm of P(X <= x), (points,); -36.7 or so where it is lower."""
+    rate, _ = law.rate_and_slope(law.warp(x), np.ones(1), cv)
+    return -rate
 
 
 def _log_sd(cv: Floats) -> Floats:
     return np.sqrt(np.log1p(cv * cv))
-
-
-def _normal_pdf(z: Floats) -> Floats:
-    density: Floats = np.exp(-0.5 * z * z) * _INVERSE_ROOT_TWO_PI
-    return density
 
 
 def _log_gamma_peak(shape: Floats) -> Floats:

@@ -7,7 +7,7 @@ import numpy as np
 
 from service.model.distributions import Floats
 
-_MAP_RATE = 2.0
+_MAP_RATE = 3.0
 
 
 class Rule(NamedTuple):
@@ -19,7 +19,7 @@ class Rule(NamedTuple):
 
 @lru_cache(maxsize=8)
 def mapped_legendre(num_nodes: int) -> Rule:
-    """Gauss-Legendre in u, at s = (e^(2u) - 1) / (e^2 - 1).
+    """Gauss-Legendre in u, at s = (e^(3u) - 1) / (e^3 - 1).
 
     The map crowds nodes at the left end, where the distribution function of a large group's
     maximum rises within a small part of the interval.
