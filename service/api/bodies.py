@@ -49,8 +49,8 @@ def decode_json(body: bytes) -> Any:
         raise MalformedError("the body is empty, but a JSON document is needed")
     try:
         value = msgspec.json.decode(body)
-        # Repeated keys: msgspec and json.loads keep the last one silently.
-        json.loads(body, object_pairs_hook=_object_without_repeats)
+        # Of repeated keys msgspec keeps the last one silently.
+        _repeats_finder.decode(body.decode())
     except msgspec.DecodeError as error:
         raise MalformedError(f"the body is no JSON: {error}") from None
     except RecursionError:
@@ -71,6 +71,9 @@ def _object_without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
                 raise MalformedError(f"the key {name!r} stands twice in one object")
             seen.add(name)
     return found
+
+
+_repeats_finder = json.JSONDecoder(object_pairs_hook=_object_without_repeats)
 
 
 def _refuse_null_characters(value: Any) -> None:

@@ -39,7 +39,8 @@ def read_query(request: ApiRequest, kind: type[T]) -> T:
 
 def refuse_query(request: ApiRequest) -> None:
     """Refuse any query parameter, for an operation that has none."""
-    read_query(request, _NoParameters)
+    if request.scope["query_string"]:
+        read_query(request, _NoParameters)
 
 
 def read_path(request: ApiRequest, kind: type[T]) -> T:

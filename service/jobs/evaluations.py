@@ -8,14 +8,19 @@ from msgspec import Meta
 from service.db.engine import Connection
 from service.errors import InvalidError
 from service.jobs.actors import Actor
-from service.jobs.batch_documents import Notice, Overrides, ScenarioObject
+from service.jobs.batch_documents import (
+    Notice,
+    Overrides,
+    ProfileReference,
+    ScenarioObject,
+)
 from service.jobs.output_columns import ResultColumns
 from service.jobs.planning import placed, resolve_base
 from service.jobs.results import shown_value
 from service.model import MODEL_VERSION
+from service.model.columns import columns_of
 from service.model.draws import RankDraw, draw_ranks
 from service.model.fields import Scenario
-from service.model.grid import build_grid
 from service.model.kernel import evaluate
 from service.model.problems import InvalidScenario
 from service.model.results import COLUMNS
@@ -28,18 +33,7 @@ class EvaluationIn(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """A scenario: inline, or the defaults of a profile; either may be overridden."""
 
     scenario: ScenarioObject | None = None
-    profile: (
-        Annotated[
-            str,
-            Meta(
-                min_length=1,
-                max_length=80,
-                description="`slug` (newest revision) or `slug@revision`.",
-                examples=["prod-h100@1"],
-            ),
-        ]
-        | None
-    ) = None
+    profile: ProfileReference | None = None
     overrides: Overrides = {}
     ranks_limit: Annotated[
         int,
@@ -85,18 +79,15 @@ def resolve_inline(document: EvaluationIn) -> Resolved | None:
 
 def answer(resolved: Resolved) -> EvaluationOut:
     """Compute the scenario and one draw of it."""
-    grid = build_grid(resolved.scenario, (), max_points=1)
-    columns = evaluate(grid.columns(0, 1)).columns
+    columns = evaluate(columns_of(resolved.scenario)).columns
     limit = resolved.ranks_limit
     return EvaluationOut(
         result=ResultColumns(
             **{column.name: shown_value(column.name, columns[column.name][0]) for column in COLUMNS}
         ),
         ranks=draw_ranks(resolved.scenario, limit) if limit else None,
-        warnings=[
-            Notice(pointer=warning.pointer, code=warning.code, detail=warning.detail)
-            for warning in grid.warnings
-        ],
+        # Only axes are rounded with a warning so far.
+        warnings=[],
         model_version=MODEL_VERSION,
         scenario=full(resolved.scenario),
     )
