@@ -87,7 +87,8 @@ def _coefficients(groups: Groups, panel: Ints) -> Floats:
     repeated = groups.part(np.repeat(np.arange(len(panel)), DEGREE + 1))
     sizes = np.vstack([np.exp(logs).ravel()[np.newaxis], repeated.num_gpus[1:]])
     values = _direct(repeated._replace(num_gpus=sizes))
-    coefficients: Floats = table.to_coefficients @ values.reshape(len(panel), DEGREE + 1, -1)
+    by_panel = values.reshape(len(panel), DEGREE + 1, values.shape[1])
+    coefficients: Floats = table.to_coefficients @ by_panel
     return coefficients
 
 
