@@ -12,6 +12,7 @@ from service.api.concurrency import etag_of, not_modified
 from service.api.contract import Answer, ApiRequest, ApiResponse, Contract, operation
 from service.api.examples import BATCH_EXAMPLES
 from service.api.idempotency import Created, create_once
+from service.api.list_queries import PageQuery, PageSize, PageToken, bounded
 from service.api.pages import link_header
 from service.api.parameters import read_path, read_query, refuse_query
 from service.api.transactions import actor_of, read, settings_of, write
@@ -28,12 +29,6 @@ from service.jobs.batch_documents import (
 from service.jobs.repricings import PricingList, PricingOut, RepricingIn
 
 TAG = "Scenario batches"
-PageSize = Annotated[
-    int, Meta(ge=1, description="50 by default; more than the limit becomes the limit.")
-]
-PageToken = Annotated[
-    str, Meta(max_length=4000, description="`next_page_token` of the page before.")
-]
 
 
 class BatchPath(Struct, frozen=True, kw_only=True):
@@ -57,13 +52,6 @@ class BatchListQuery(Struct, frozen=True, kw_only=True):
     name: Annotated[str, Meta(max_length=200, description="Only batches of this name.")] | None = (
         None
     )
-    page_size: PageSize = 50
-    page_token: PageToken | None = None
-
-
-class PageQuery(Struct, frozen=True, kw_only=True):
-    """Where in the list."""
-
     page_size: PageSize = 50
     page_token: PageToken | None = None
 
@@ -136,7 +124,7 @@ async def list_batches(request: ApiRequest) -> ApiResponse:
         lambda c: batches.list_page(
             c,
             actor_of(request),
-            page_size=min(query.page_size, settings_of(request).limits.page_size),
+            page_size=bounded(request, query.page_size),
             page_token=query.page_token,
             state=query.state,
             name=query.name,
@@ -192,7 +180,7 @@ async def list_batch_errors(request: ApiRequest) -> ApiResponse:
             c,
             actor_of(request),
             batch_id,
-            page_size=min(query.page_size, settings_of(request).limits.page_size),
+            page_size=bounded(request, query.page_size),
             page_token=query.page_token,
         ),
     )

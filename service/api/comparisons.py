@@ -4,9 +4,10 @@ from litestar.handlers import HTTPRouteHandler
 
 from service.api.answers import json_answer
 from service.api.contract import Answer, ApiRequest, ApiResponse, Contract, operation
+from service.api.list_queries import bounded
 from service.api.pages import link_header
 from service.api.parameters import read_query
-from service.api.transactions import actor_of, read, settings_of
+from service.api.transactions import actor_of, read
 from service.jobs import comparisons
 from service.jobs.comparisons import ComparisonOut, ComparisonQuery, HistoryOut, HistoryQuery
 
@@ -32,11 +33,9 @@ TAG = "Comparisons"
 async def compare_batches(request: ApiRequest) -> ApiResponse:
     """Answer with a page of the comparison."""
     query = read_query(request, ComparisonQuery)
+    size = bounded(request, query.page_size)
     out = await read(
-        request,
-        lambda c: comparisons.compare(
-            c, actor_of(request), query, max_page_size=settings_of(request).limits.page_size
-        ),
+        request, lambda c: comparisons.compare(c, actor_of(request), query, page_size=size)
     )
     return json_answer(out, headers=link_header(request, out.next_page_token))
 

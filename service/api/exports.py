@@ -4,10 +4,12 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack
 from typing import Any
 
+import msgspec
 from litestar.handlers import HTTPRouteHandler
 from litestar.response import Stream
 
 from service.api.contract import Answer, ApiRequest, Contract, operation
+from service.api.list_queries import in_utc
 from service.api.parameters import read_query
 from service.api.transactions import actor_of, database_of, in_thread
 from service.db.engine import Database
@@ -43,6 +45,11 @@ TAG = "Results"
 async def export_results(request: ApiRequest) -> Any:
     """Stream the file."""
     query = read_query(request, ExportQuery)
+    query = msgspec.structs.replace(
+        query,
+        created_after=in_utc("created_after", query.created_after),
+        created_before=in_utc("created_before", query.created_before),
+    )
     exporter = EXPORTERS[query.format]
     opened = await in_thread(lambda: _open(database_of(request), actor_of(request), query))
     return Stream(

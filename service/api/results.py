@@ -10,9 +10,10 @@ from service.api.answers import json_answer
 from service.api.batches import BatchPath
 from service.api.concurrency import etag_of, not_modified
 from service.api.contract import Answer, ApiRequest, ApiResponse, Contract, operation
+from service.api.list_queries import bounded, in_utc
 from service.api.pages import link_header
 from service.api.parameters import read_path, read_query, refuse_query
-from service.api.transactions import actor_of, read, settings_of
+from service.api.transactions import actor_of, read
 from service.jobs import results
 from service.jobs.result_documents import ResultDetail, ResultPage
 from service.jobs.result_queries import ResultsQuery
@@ -92,12 +93,13 @@ async def get_result(request: ApiRequest) -> ApiResponse:
 
 
 async def _page(request: ApiRequest, query: ResultsQuery) -> ApiResponse:
-    page = await read(
-        request,
-        lambda c: results.list_page(
-            c, actor_of(request), query, max_page_size=settings_of(request).limits.page_size
-        ),
+    query = msgspec.structs.replace(
+        query,
+        created_after=in_utc("created_after", query.created_after),
+        created_before=in_utc("created_before", query.created_before),
+        page_size=bounded(request, query.page_size),
     )
+    page = await read(request, lambda c: results.list_page(c, actor_of(request), query))
     return json_answer(page, headers=link_header(request, page.next_page_token))
 
 

@@ -168,7 +168,7 @@ def written_chunks(connection: Connection, batch_id: UUID) -> set[int]:
     )
 
 
-def record_chunk(  # noqa: PLR0913 - one argument a fact
+def record_chunk(
     connection: Connection,
     *,
     team_id: UUID,

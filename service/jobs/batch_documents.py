@@ -17,7 +17,7 @@ CustomId = Annotated[
     str, Meta(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9][A-Za-z0-9._:-]*$")
 ]
 Currency = Annotated[
-    str, Meta(pattern=r"^[A-Z]{3}$", description="ISO 4217 code", examples=["EUR"])
+    str, Meta(pattern=r"^[A-Z]{3}$", max_length=3, description="ISO 4217 code", examples=["EUR"])
 ]
 ScenarioObject = Annotated[
     dict[str, Any],
@@ -43,6 +43,17 @@ class Pricing(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     cost_center: Annotated[str, Meta(min_length=1, max_length=64)] | None = None
 
 
+ProfileReference = Annotated[
+    str,
+    Meta(
+        min_length=1,
+        max_length=80,
+        description="`slug` (newest revision) or `slug@revision`.",
+        examples=["prod-h100@1"],
+    ),
+]
+
+
 class BatchItemIn(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One scenario of a batch, or a grid of them: a profile or an inline scenario."""
 
@@ -53,18 +64,7 @@ class BatchItemIn(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
         ]
         | None
     ) = None
-    profile: (
-        Annotated[
-            str,
-            Meta(
-                min_length=1,
-                max_length=80,
-                description="`slug` (newest revision) or `slug@revision`.",
-                examples=["prod-h100@1"],
-            ),
-        ]
-        | None
-    ) = None
+    profile: ProfileReference | None = None
     scenario: ScenarioObject | None = None
     overrides: Overrides = {}
     axes: Annotated[

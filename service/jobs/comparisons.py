@@ -97,7 +97,7 @@ class HistoryOut(Struct, frozen=True, kw_only=True):
 
 
 def compare(
-    connection: Connection, actor: Actor, query: ComparisonQuery, *, max_page_size: int
+    connection: Connection, actor: Actor, query: ComparisonQuery, *, page_size: int
 ) -> ComparisonOut:
     """Compare two batches.
 
@@ -110,7 +110,7 @@ def compare(
     extra = _extra_columns(query.columns)
     order = _order(query.order_by, (*COMPARED, *extra))
     joined = join_batches(connection, actor, query, extra)
-    rows = page(joined, size=min(query.page_size, max_page_size), order=order, after=cursor)
+    rows = page(joined, size=page_size, order=order, after=cursor)
     return ComparisonOut(
         baseline=query.baseline,
         candidate=query.candidate,

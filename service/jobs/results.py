@@ -60,15 +60,13 @@ class Selection(Struct, frozen=True, kw_only=True):
         return None if prices is None else prices.by_item.get(item.id)
 
 
-def list_page(
-    connection: Connection, actor: Actor, query: ResultsQuery, *, max_page_size: int
-) -> ResultPage:
+def list_page(connection: Connection, actor: Actor, query: ResultsQuery) -> ResultPage:
     """A page of computed points.
 
     Raises `MalformedError` for a faulty filter, `NotFoundError` for an unknown batch and
     `ConflictError` for one that has not ended.
     """
-    size = min(query.page_size, max_page_size)
+    size = query.page_size
     bound = msgspec.to_builtins(query)
     del bound["page_token"], bound["page_size"]
     cursor = read_token(query.page_token, bound, Cursor)

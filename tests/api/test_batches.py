@@ -119,6 +119,7 @@ def test_faulty_items_are_all_named(client: TestClient[Litestar], problem_of: Ch
         ({"colour": "red"}, "colour"),
         ({"page_size": "0"}, "page_size"),
         ({"created_after": "yesterday"}, "created_after"),
+        ({"created_before": "0001-01-01T00:00:00+14:00"}, "created_before"),
     ],
 )
 def test_faulty_queries_are_refused_by_name(

@@ -53,7 +53,7 @@ def read(database: Database, batch_id: UUID) -> BatchOut:
 
 def rows(database: Database, **query: Any) -> list[ResultOut]:
     with database.read() as connection:
-        page = results.list_page(connection, ACTOR, ResultsQuery(**query), max_page_size=1000)
+        page = results.list_page(connection, ACTOR, ResultsQuery(**query))
     return page.items
 
 
@@ -81,7 +81,7 @@ def test_states_and_times_follow_each_other(database: Database) -> None:
     batch = submit(database, item())
     assert (batch.state, batch.counts.pending) == ("queued", 1)
     with database.read() as connection, pytest.raises(ConflictError) as caught:
-        results.list_page(connection, ACTOR, ResultsQuery(batch=batch.id), max_page_size=1000)
+        results.list_page(connection, ACTOR, ResultsQuery(batch=batch.id))
     assert caught.value.problem == "batch-not-finished"
     Runner(database).run_pending()
     ended = read(database, batch.id)

@@ -85,7 +85,7 @@ def compare(database: Database, past: UUID, new: UUID, **query: Any) -> Comparis
             connection,
             ACTOR,
             ComparisonQuery(baseline=past, candidate=new, **query),
-            max_page_size=1000,
+            page_size=query.get("page_size", 50),
         )
 
 
@@ -95,9 +95,7 @@ def test_the_loss_is_priced_day_by_day_and_rounded_once(database: Database) -> N
     a_rate(database, "2.40", "2026-12-11")
     batch = run(database, overrides=ONE_SLOW)
     with database.read() as connection:
-        (row,) = results.list_page(
-            connection, ACTOR, ResultsQuery(batch=batch.id), max_page_size=10
-        ).items
+        (row,) = results.list_page(connection, ACTOR, ResultsQuery(batch=batch.id)).items
     # 10 days at 2.10 and 20 at 2.40, the hours spread evenly.
     exact = Decimal(repr(LOST_1024)) * (Decimal("2.10") * 10 + Decimal("2.40") * 20) / 30
     assert row.cost_of_loss == Money(amount=str(round(exact, 2)), currency="EUR")
@@ -110,9 +108,7 @@ def test_days_without_a_rate_leave_the_cost_null(database: Database) -> None:
     a_rate(database, "2.10", "2026-10-01", "2026-12-11")
     batch = run(database, overrides=ONE_SLOW)
     with database.read() as connection:
-        (row,) = results.list_page(
-            connection, ACTOR, ResultsQuery(batch=batch.id), max_page_size=10
-        ).items
+        (row,) = results.list_page(connection, ACTOR, ResultsQuery(batch=batch.id)).items
     assert (row.cost_of_loss, row.cost_status, row.unpriced_days) == (None, "partly_priced", 20)
 
 
@@ -230,12 +226,7 @@ def test_a_repricing_is_another_view_and_the_first_stays(database: Database) -> 
     assert (made.pricing, made.items_priced) == (2, 1)
     with database.read() as connection:
         costs = [
-            results.list_page(
-                connection,
-                ACTOR,
-                ResultsQuery(batch=batch.id, pricing=number),
-                max_page_size=10,
-            )
+            results.list_page(connection, ACTOR, ResultsQuery(batch=batch.id, pricing=number))
             .items[0]
             .cost_of_loss
             for number in (1, 2)
@@ -264,18 +255,15 @@ def test_results_are_sorted_and_filtered_by_cost_only_in_one_currency(database: 
     cheap = run(database, overrides=ONE_SLOW, axes=[SIZES])
     with database.read() as connection:
         with pytest.raises(MalformedError, match="currency="):
-            results.list_page(
-                connection, ACTOR, ResultsQuery(order_by="cost_of_loss"), max_page_size=10
-            )
+            results.list_page(connection, ACTOR, ResultsQuery(order_by="cost_of_loss"))
         page = results.list_page(
             connection,
             ACTOR,
             ResultsQuery(
                 order_by="-cost_of_loss", currency="EUR", where=("cost_of_loss:gt:50000",)
             ),
-            max_page_size=10,
         )
-        none = results.list_page(connection, ACTOR, ResultsQuery(currency="USD"), max_page_size=10)
+        none = results.list_page(connection, ACTOR, ResultsQuery(currency="USD"))
     assert [row.point for row in page.items] == [1]
     assert page.items[0].batch_id == cheap.id
     assert none.items == []
@@ -296,9 +284,7 @@ def test_exports_hold_the_same_numbers_as_the_api(database: Database) -> None:
     lines = [json.loads(line) for line in exported(database, format="jsonl").splitlines()]
     table = list(csv.DictReader(io.StringIO(exported(database), newline="")))
     with database.read() as connection:
-        rows = results.list_page(
-            connection, ACTOR, ResultsQuery(batch=batch.id), max_page_size=100
-        ).items
+        rows = results.list_page(connection, ACTOR, ResultsQuery(batch=batch.id)).items
     assert len(lines) == len(table) == len(rows) == 15
     for line, record, row in zip(lines, table, rows, strict=True):
         assert row.cost_of_loss is not None
