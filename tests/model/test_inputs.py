@@ -1,0 +1,55 @@
+"""The stored input columns: every numeric leaf by its path."""
+
+import numpy as np
+
+from service.model.axes import decode_axes
+from service.model.columns import columns_of
+from service.model.grid import build_grid
+from service.model.inputs import input_columns
+from service.model.scenario import decode_scenario
+
+SCENARIO = {
+    "num_gpus": 100,
+    "load_ms": 1.5,
+    "compute_ms": 2.5,
+    "communication": {"kind": "fixed", "allreduce_ms": 3.5},
+    "slow_groups": [
+        {"count": 3, "speed_fraction": 0.5},
+        {"count": 4, "speed_fraction": 0.75},
+    ],
+    "variability": {"transient": {"kind": "gamma", "cv": 0.125}},
+    "period_days": 7,
+}
+
+
+def test_stored_inputs_are_named_by_their_paths() -> None:
+    stored = input_columns(columns_of(decode_scenario(SCENARIO)))
+    assert {name: values[0].item() for name, values in stored.items()} == {
+        "num_gpus": 100,
+        "load_ms": 1.5,
+        "compute_ms": 2.5,
+        "communication.allreduce_ms": 3.5,
+        "variability.transient.cv": 0.125,
+        "period_days": 7,
+        "slow_groups.0.count": 3,
+        "slow_groups.0.speed_fraction": 0.5,
+        "slow_groups.1.count": 4,
+        "slow_groups.1.speed_fraction": 0.75,
+    }
+    assert stored["num_gpus"].dtype == np.int64
+    assert stored["period_days"].dtype == np.int64
+
+
+def test_stored_inputs_are_nan_where_a_point_has_no_such_leaf() -> None:
+    axes = decode_axes(
+        [
+            {"path": "slow_groups", "values": [[], [{"count": 2, "speed_fraction": 0.5}]]},
+            {"path": "variability.transient", "values": [None, {"kind": "normal", "cv": 0}]},
+        ]
+    )
+    grid = build_grid(decode_scenario({"num_gpus": 8, "compute_ms": 1}), axes, max_points=100)
+    stored = input_columns(grid.columns(0, 4))
+    nan = np.nan
+    np.testing.assert_array_equal(stored["slow_groups.0.count"], [nan, nan, 2, 2])
+    np.testing.assert_array_equal(stored["slow_groups.0.speed_fraction"], [nan, nan, 0.5, 0.5])
+    np.testing.assert_array_equal(stored["variability.transient.cv"], [nan, 0, nan, 0])
