@@ -2,7 +2,7 @@
 
 With n_g GPUs in group g, each taking m_g X (m_g = 1 / speed, X of mean 1), the slowest is at most t
 with probability exp(-L(t)), L(t) = sum_g n_g (-log(1 - P(m_g X > t))). The expectation is
-lo + the integral of 1 - exp(-L) from lo to hi, by 44 fixed nodes; the quantiles solve
+hi - the integral of exp(-L) from lo to hi, by 44 fixed nodes; the quantiles solve
 L(t) = -log p, starting between two of the same nodes. Recipes and rejected ones:
 `.github/decisions/0001-quadrature-of-the-maximum.md`.
 """
@@ -19,7 +19,7 @@ from service.model.nodes import mapped_legendre
 PROBABILITIES = (0.5, 0.95, 0.99)
 NUM_NODES = 44
 # Points at a time: (nodes, points) arrays stay in the second-level cache.
-CHUNK_POINTS = 1024
+CHUNK_POINTS = 2048
 # The maximum lies outside [lo, hi] with about this probability at either end. Smaller is not
 # better: the same nodes would be spread over a longer interval.
 OUTSIDE = 1e-11
@@ -86,8 +86,8 @@ def slowest_of(groups: Groups) -> Slowest:
     num_points = len(groups.cv)
     mean = np.empty(num_points)
     quantiles = np.empty((num_points, len(PROBABILITIES)))
-    # Nodes, rates and one group's rates, for all chunks: see `normal_rate` about memory.
-    scratch = np.empty((3, NUM_NODES, min(num_points, CHUNK_POINTS)))
+    # Nodes and rates for all chunks: see `normal_rate.py` about memory.
+    scratch = np.empty((2, NUM_NODES, min(num_points, CHUNK_POINTS)))
     for start in range(0, num_points, CHUNK_POINTS):
         rows = slice(start, min(start + CHUNK_POINTS, num_points))
         part = groups.part(rows)
@@ -99,7 +99,7 @@ def slowest_of(groups: Groups) -> Slowest:
 
 def _rate_at_nodes(groups: Groups, scratch: Floats) -> _Rate:
     law, num_gpus, mean, cv = groups
-    nodes, total, part = scratch
+    nodes, total = scratch
     present = num_gpus > 0
     of_all = np.maximum(num_gpus, 1)
     lows = np.where(present, mean * law.lower_quantile(np.log(OUTSIDE) / of_all, cv), -np.inf)
@@ -110,20 +110,15 @@ def _rate_at_nodes(groups: Groups, scratch: Floats) -> _Rate:
     nodes += low
     total.fill(0)
     for group in np.flatnonzero(present.any(axis=1)).tolist():
-        law.rate(nodes, mean[group], cv, part)
-        part *= num_gpus[group]
-        total += part
+        law.add_rate(nodes, mean[group], cv, num_gpus[group], total)
     return _Rate(nodes, total, low, width)
 
 
 def _mean(groups: Groups, rate: _Rate) -> Floats:
-    """The integral; overwrites the rates."""
-    above = np.negative(rate.rate, out=rate.rate)
-    np.exp(above, out=above)
-    np.subtract(1, above, out=above)
-    above *= groups.law.unwarp_slope(rate.nodes)
-    integral = mapped_legendre(NUM_NODES).weights @ above
-    mean: Floats = groups.law.unwarp(rate.low) + rate.width * integral
+    """The upper end minus the integral of the distribution function; overwrites the rates."""
+    below = groups.law.share_below(rate.nodes, rate.rate)
+    integral = mapped_legendre(NUM_NODES).weights @ below
+    mean: Floats = groups.law.unwarp(rate.low + rate.width) - rate.width * integral
     return mean
 
 

@@ -17,7 +17,7 @@ from msgspec import Meta, Struct
 from numpy.typing import NDArray
 from scipy import special
 
-from service.model.normal_rate import normal_rate, normal_rate_and_slope
+from service.model.normal_rate import add_normal_rate, normal_rate_and_slope
 
 Floats = NDArray[np.float64]
 Cv = Annotated[
@@ -51,15 +51,16 @@ class Normal(
         return v
 
     @staticmethod
-    def unwarp_slope(v: Floats) -> Floats:
-        """dx/dv."""
-        return np.ones_like(v)
+    def share_below(v: Floats, rate: Floats) -> Floats:  # noqa: ARG004 - dx/dv is 1 here
+        """exp(-rate) dx/dv, whose integral over v is that of the maximum's F over x; in place."""
+        np.negative(rate, out=rate)
+        return np.exp(rate, out=rate)
 
     @staticmethod
-    def rate(v: Floats, mean: Floats, cv: Floats, out: Floats) -> None:
-        """-log P(mean X <= x(v)) into `out`; `v` (nodes, points), the others (points,)."""
+    def add_rate(v: Floats, mean: Floats, cv: Floats, num_gpus: Floats, to: Floats) -> None:
+        """Add the rate of `num_gpus` at v; `v`, `to` (nodes, points), the others (points,)."""
         scale = mean * cv
-        normal_rate(1 / scale, v, -1 / cv, out)
+        add_normal_rate(1 / scale, v, -1 / cv, num_gpus, to)
 
     @staticmethod
     def rate_and_slope(v: Floats, mean: Floats, cv: Floats) -> tuple[Floats, Floats]:
@@ -97,15 +98,17 @@ class LogNormal(
         return np.exp(v)
 
     @staticmethod
-    def unwarp_slope(v: Floats) -> Floats:
-        """dx/dv."""
-        return np.exp(v)
+    def share_below(v: Floats, rate: Floats) -> Floats:
+        """exp(-rate) dx/dv, whose integral over v is that of the maximum's F over x; in place."""
+        np.subtract(v, rate, out=rate)
+        return np.exp(rate, out=rate)
 
     @staticmethod
-    def rate(v: Floats, mean: Floats, cv: Floats, out: Floats) -> None:
-        """-log P(mean X <= x(v)) into `out`; `v` (nodes, points), the others (points,)."""
+    def add_rate(v: Floats, mean: Floats, cv: Floats, num_gpus: Floats, to: Floats) -> None:
+        """Add the rate of `num_gpus` at v; `v`, `to` (nodes, points), the others (points,)."""
         log_sd = _log_sd(cv)
-        normal_rate(1 / log_sd, v, log_sd / 2 - np.log(mean) / log_sd, out)
+        offset = log_sd / 2 - np.log(mean) / log_sd
+        add_normal_rate(1 / log_sd, v, offset, num_gpus, to)
 
     @staticmethod
     def rate_and_slope(v: Floats, mean: Floats, cv: Floats) -> tuple[Floats, Floats]:
@@ -145,22 +148,28 @@ class Gamma(
         return v * v * v
 
     @staticmethod
-    def unwarp_slope(v: Floats) -> Floats:
-        """dx/dv."""
-        return 3 * v * v
+    def share_below(v: Floats, rate: Floats) -> Floats:
+        """exp(-rate) dx/dv, whose integral over v is that of the maximum's F over x; in place."""
+        np.negative(rate, out=rate)
+        np.exp(rate, out=rate)
+        rate *= v
+        rate *= v
+        rate *= 3
+        return rate
 
     @staticmethod
-    def rate(v: Floats, mean: Floats, cv: Floats, out: Floats) -> None:
-        """-log P(mean X <= x(v)) into `out`; `v` (nodes, points), the others (points,)."""
+    def add_rate(v: Floats, mean: Floats, cv: Floats, num_gpus: Floats, to: Floats) -> None:
+        """Add the rate of `num_gpus` at v; `v`, `to` (nodes, points), the others (points,)."""
         shape = cv**-2.0
-        np.multiply(v, v, out=out)
-        out *= v
-        out *= shape / mean
-        special.gammaincc(shape, out, out=out)
-        np.minimum(out, ALMOST_ONE, out=out)
-        np.negative(out, out=out)
-        np.log1p(out, out=out)
-        np.negative(out, out=out)
+        y = v * v
+        y *= v
+        y *= shape / mean
+        survival = special.gammaincc(shape, y, out=y)
+        np.minimum(survival, ALMOST_ONE, out=survival)
+        np.negative(survival, out=survival)
+        np.log1p(survival, out=survival)
+        survival *= num_gpus
+        to -= survival
 
     @staticmethod
     def rate_and_slope(v: Floats, mean: Floats, cv: Floats) -> tuple[Floats, Floats]:

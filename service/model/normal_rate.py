@@ -39,8 +39,8 @@ def _coefficients() -> Floats:
     return np.asarray(cubics, dtype=np.float64)
 
 
-def normal_rate(slope: Floats, v: Floats, offset: Floats, out: Floats) -> None:
-    """-log Phi(z) for z = slope v + offset; `v`, `out` (nodes, points), the others (points,).
+def add_normal_rate(slope: Floats, v: Floats, offset: Floats, weight: Floats, to: Floats) -> None:
+    """Add -weight log Phi(slope v + offset); `v`, `to` (nodes, points), the others (points,).
 
     Tiles share their temporary arrays: giving memory of (nodes, points) back to the system and
     taking it again would cost twice as much as the arithmetic.
@@ -48,12 +48,13 @@ def normal_rate(slope: Floats, v: Floats, offset: Floats, out: Floats) -> None:
     table = _coefficients()
     slope = slope * PIECES_PER_SD
     offset = (offset - LOWEST) * PIECES_PER_SD
-    tile = (min(_TILE_NODES, len(v)), v.shape[1])
-    places, terms, pieces = np.empty(tile), np.empty(tile), np.empty(tile, dtype=np.intp)
+    shape = (min(_TILE_NODES, len(v)), v.shape[1])
+    scratch, pieces = np.empty((3, *shape)), np.empty(shape, dtype=np.intp)
     for start in range(0, len(v), _TILE_NODES):
-        rate = out[start : start + _TILE_NODES]
-        place, term, piece = places[: len(rate)], terms[: len(rate)], pieces[: len(rate)]
-        np.multiply(v[start : start + _TILE_NODES], slope, out=place)
+        tile = slice(start, start + _TILE_NODES)
+        place, term, rate = scratch[:, : len(v[tile])]
+        piece = pieces[: len(v[tile])]
+        np.multiply(v[tile], slope, out=place)
         place += offset
         np.clip(place, 0, _LAST_PLACE, out=place)
         np.floor(place, out=term)
@@ -64,6 +65,8 @@ def normal_rate(slope: Floats, v: Floats, offset: Floats, out: Floats) -> None:
         for power in (2, 1, 0):
             rate *= place
             rate += np.take(table[power], piece, mode="clip", out=term)
+        rate *= weight
+        to[tile] += rate
 
 
 def normal_rate_and_slope(z: Floats) -> tuple[Floats, Floats]:
