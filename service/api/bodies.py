@@ -5,6 +5,7 @@ taken for JSON. Here a body is read exactly, and what is wrong with it is said w
 """
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Any, TypeVar
 
@@ -12,9 +13,16 @@ import msgspec
 
 from service.api.contract import JSON, ApiRequest
 from service.errors import FieldFault, InvalidError, MalformedError, UnsupportedMediaError
-from service.jobs.documents import decode_document, escaped
+from service.jobs.documents import decode_document, escaped, shown
 
 T = TypeVar("T")
+
+# I-JSON (RFC 7493, section 2.2); digests over canonical JSON (RFC 8785) take no others.
+MAX_SAFE_INTEGER = 2**53 - 1
+MAX_DEPTH = 64
+_NO_BRACKETS = re.compile(rb'"(?:[^"\\]|\\.)*"|[^][{}"]+', re.DOTALL)
+# Only bodies with an escaped U+0000 or 16 digits in a row are walked through.
+_SUSPICIOUS = re.compile(rb"\\u0000|[0-9]{16}")
 
 
 async def read_body(request: ApiRequest, kind: type[T]) -> T:
@@ -44,7 +52,7 @@ async def read_text(request: ApiRequest, media_type: str) -> str:
 
 
 def decode_json(body: bytes) -> Any:
-    """Builtins of a JSON text; refuses NaN, infinity, repeated keys and null characters."""
+    """Builtins of a JSON text; refuses NaN, repeated keys, null characters and unsafe integers."""
     if not body:
         raise MalformedError("the body is empty, but a JSON document is needed")
     try:
@@ -57,8 +65,9 @@ def decode_json(body: bytes) -> Any:
         raise MalformedError("the body is nested too deeply") from None
     except ValueError as error:
         raise MalformedError(f"the body is no JSON: {error}") from None
-    if b"\\u0000" in body:
-        _refuse_null_characters(value)
+    _refuse_deep_nesting(body)
+    if _SUSPICIOUS.search(body):
+        _refuse_unsafe_values(value)
     return value
 
 
@@ -76,32 +85,50 @@ def _object_without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 _repeats_finder = json.JSONDecoder(object_pairs_hook=_object_without_repeats)
 
 
-def _refuse_null_characters(value: Any) -> None:
-    """PostgreSQL cannot store the character U+0000 in text or JSON."""
-    faults = [
-        FieldFault(
-            pointer=pointer,
-            code="null_character",
-            detail="the character U+0000 is refused",
-        )
-        for pointer in _null_characters(value, "")
-    ]
+def _refuse_deep_nesting(body: bytes) -> None:
+    """Refuse what code that walks through documents level by level could not end."""
+    if body.count(b"[") + body.count(b"{") <= MAX_DEPTH:
+        return
+    brackets = _NO_BRACKETS.sub(b"", body)
+    for _ in range(MAX_DEPTH):
+        # Each round takes away the innermost level.
+        brackets = brackets.replace(b"[]", b"").replace(b"{}", b"")
+        if not brackets:
+            return
+    raise MalformedError(f"the body is nested too deeply: at most {MAX_DEPTH} levels are read")
+
+
+def _refuse_unsafe_values(value: Any) -> None:
+    faults = list(_unsafe_values(value, ""))
     if faults:
-        raise InvalidError("the character U+0000 is refused", errors=faults)
+        raise InvalidError(faults[0].detail, errors=faults)
 
 
-def _null_characters(value: Any, pointer: str) -> Iterator[str]:
+def _unsafe_values(value: Any, pointer: str) -> Iterator[FieldFault]:
+    """Find what the databases cannot store, or other JSON readers cannot read exactly."""
     if isinstance(value, str) and "\0" in value:
-        yield pointer
+        yield _null_character(pointer)
+    elif isinstance(value, int) and abs(value) > MAX_SAFE_INTEGER:
+        yield FieldFault(
+            pointer=pointer,
+            code="unsafe_integer",
+            detail=f"{shown(value)} is beyond 2^53 - 1, where JSON readers lose digits",
+        )
     elif isinstance(value, list):
         for position, part in enumerate(value):
-            yield from _null_characters(part, f"{pointer}/{position}")
+            yield from _unsafe_values(part, f"{pointer}/{position}")
     elif isinstance(value, dict):
         for name, part in value.items():
             place = f"{pointer}/{escaped(name)}"
             if "\0" in name:
-                yield place
-            yield from _null_characters(part, place)
+                yield _null_character(place)
+            yield from _unsafe_values(part, place)
+
+
+def _null_character(pointer: str) -> FieldFault:
+    return FieldFault(
+        pointer=pointer, code="null_character", detail="the character U+0000 is refused"
+    )
 
 
 def _require_media_type(request: ApiRequest, media_type: str) -> None:

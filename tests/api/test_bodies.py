@@ -39,6 +39,8 @@ def limits() -> Limits:
         (b'"\\ud800"', "no JSON"),
         (b"\xef\xbb\xbf{}", "no JSON"),
         (b"[" * 1500, "nested too deeply"),
+        (b"[" * 65 + b"]" * 65, "at most 64 levels"),
+        (b'{"a":[' * 33 + b"]}" * 33, "at most 64 levels"),
         (b'{"scenario": {"num_gpus": 1, "num_gpus": 2}}', "'num_gpus' stands twice"),
     ],
 )
@@ -102,10 +104,33 @@ def test_a_null_character_is_named_by_its_place(
     assert [fault["pointer"] for fault in found["errors"]] == ["/scenario/a/1", "/scenario/b\0"]
 
 
+@pytest.mark.parametrize("number", [2**53, -(2**53), 10**300])
+def test_an_integer_that_others_read_wrongly_is_named_by_its_place(
+    client: TestClient[Litestar], problem_of: ProblemOf, number: int
+) -> None:
+    body = {"scenario": {"a": [0, number]}, "profile": "1234567890123456"}
+    found = problem_of(client.post(URL, json=body), "invalid-input")
+    (fault,) = found["errors"]
+    assert (fault["pointer"], fault["code"]) == ("/scenario/a/1", "unsafe_integer")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"[" * 64 + b"]" * 64,
+        b'{"a":[' * 32 + b"]}" * 32,
+        b"[" + b"[],{}," * 500 + b"0]",
+        b'["' + b'[\\"{' * 300 + b'"]',
+    ],
+)
+def test_what_is_wide_or_only_looks_deep_is_read(body: bytes) -> None:
+    assert decode_json(body) == json.loads(body)
+
+
 json_values = st.recursive(
     st.none()
     | st.booleans()
-    | st.integers(-(2**63), 2**63)
+    | st.integers(-(2**53) + 1, 2**53 - 1)
     | st.floats(allow_nan=False, allow_infinity=False)
     | st.text(st.characters(codec="utf-8", exclude_characters="\0")),
     lambda inner: st.lists(inner) | st.dictionaries(st.text(st.characters(codec="utf-8")), inner),
