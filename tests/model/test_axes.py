@@ -78,7 +78,7 @@ AXES = st.lists(
 
 def numbers(**form: Any) -> list[float]:
     (axis,) = decode_axes([{"path": "load_ms", **form}])
-    found = axis_numbers(axis).tolist()
+    found: list[float] = axis_numbers(axis).tolist()
     assert axis_length(axis) == len(found)
     return found
 

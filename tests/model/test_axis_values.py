@@ -1,0 +1,286 @@
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from service.model.axes import decode_axes
+from service.model.axis_values import MAX_FAULTS, AxisValues, read_values
+from service.model.distributions import FAMILIES
+from service.model.problems import Problem
+from service.model.scenario import decode_scenario, full
+
+DOCUMENT = full(
+    decode_scenario(
+        {
+            "num_gpus": 64,
+            "compute_ms": 300,
+            "slow_groups": [
+                {"count": 1, "speed_fraction": 0.7},
+                {"count": 2, "speed_fraction": 0.8},
+            ],
+            "variability": {"transient": {"kind": "normal", "cv": 0.05}},
+        }
+    )
+)
+FIXED = {"kind": "fixed", "allreduce_ms": 5}
+NORMAL = {"kind": "normal", "cv": 0.1}
+
+
+def read(
+    path: str, *, zipped: bool = False, document: dict[str, Any] = DOCUMENT, **form: Any
+) -> tuple[AxisValues, list[Problem], list[Problem]]:
+    (axis,) = decode_axes([{"path": path, **form}])
+    return read_values(axis, document, pointer="/axes/0", zipped=zipped)
+
+
+def columns(path: str, **form: Any) -> dict[str, list[Any]]:
+    values, problems, warnings = read(path, **form)
+    assert (problems, warnings) == ([], [])
+    assert values.path == path
+    for column in values.columns.values():
+        assert len(column) == values.length
+    return {name: column.tolist() for name, column in values.columns.items()}
+
+
+def faults(path: str, **form: Any) -> list[tuple[str, str]]:
+    values, problems, _ = read(path, **form)
+    assert values.columns == {}
+    return [(problem.pointer, problem.code) for problem in problems]
+
+
+def test_axes_of_numbers_set_one_column() -> None:
+    assert columns("num_gpus", values=[8, 64.0]) == {"num_gpus": [8, 64]}
+    assert columns("load_ms", range={"start": 0, "stop": 20, "step": 10}) == {
+        "load_ms": [0.0, 10.0, 20.0]
+    }
+    assert columns("communication.allreduce_ms", values=[1]) == {"allreduce_ms": [1.0]}
+    assert columns("slow_groups.1.count", powers_of_two={"start": 1, "stop": 4}) == {
+        "slow_count": [1, 2, 4]
+    }
+    assert columns("slow_groups.0.speed_fraction", values=[1, 0.5]) == {"slow_speed": [1.0, 0.5]}
+    assert columns("variability.transient.cv", values=[0, 1]) == {"transient_cv": [0.0, 1.0]}
+
+
+def test_whole_numbers_stay_whole() -> None:
+    values, _, _ = read("num_gpus", values=[8])
+    assert values.columns["num_gpus"].dtype == np.int64
+    assert repr(values.value_at(0)) == "8"
+    assert repr(read("load_ms", values=[8])[0].value_at(0)) == "8.0"
+
+
+def test_whole_numbers_are_rounded_half_to_even_and_duplicates_removed_with_a_warning() -> None:
+    values, problems, warnings = read("num_gpus", values=[1.5, 2.5, 2, 3.5, 5])
+    assert values.columns["num_gpus"].tolist() == [2, 4, 5]
+    assert problems == []
+    assert warnings == [
+        Problem(
+            pointer="/axes/0",
+            code="duplicates_removed",
+            detail="2 of 5 values of num_gpus were met before",
+        )
+    ]
+    logspace, _, notes = read("num_gpus", logspace={"start": 1, "stop": 4, "num": 7})
+    assert logspace.columns["num_gpus"].tolist() == [1, 2, 3, 4]
+    assert notes[0].detail == "3 of 7 values of num_gpus were met before"
+
+
+def test_values_of_a_zip_are_kept_though_met_before() -> None:
+    values, _, warnings = read("num_gpus", values=[8, 8.4, 16], zipped=True)
+    assert values.columns["num_gpus"].tolist() == [8, 8, 16]
+    assert warnings == []
+
+
+def test_whole_structures_set_all_their_columns() -> None:
+    assert columns("communication", values=[FIXED]) == {"allreduce_ms": [5.0]}
+    assert columns("variability.transient", values=[None, NORMAL, {"kind": "gamma", "cv": 1}]) == {
+        "transient_family": [0, FAMILIES.index("normal"), FAMILIES.index("gamma")],
+        "transient_cv": [0.0, 0.1, 1.0],
+    }
+    assert columns("variability", values=[{}, {"transient": NORMAL}]) == {
+        "transient_family": [0, FAMILIES.index("normal")],
+        "transient_cv": [0.0, 0.1],
+    }
+    assert columns("variability.transient.kind", values=["lognormal", "normal"]) == {
+        "transient_family": [FAMILIES.index("lognormal"), FAMILIES.index("normal")]
+    }
+    assert columns("slow_groups.1", values=[{"count": 7, "speed_fraction": 0.6}]) == {
+        "slow_count": [7],
+        "slow_speed": [0.6],
+    }
+
+
+def test_lists_of_groups_are_padded_with_absent_ones() -> None:
+    values = [[], [{"count": 1, "speed_fraction": 0.5}], DOCUMENT["slow_groups"]]
+    assert columns("slow_groups", values=values) == {
+        "slow_count": [[0, 0], [1, 0], [1, 2]],
+        "slow_speed": [[1.0, 1.0], [0.5, 1.0], [0.7, 0.8]],
+    }
+    read_axis = read("slow_groups", values=values)[0]
+    assert read_axis.num_groups == 2
+    assert read("num_gpus", values=[1])[0].num_groups == 0
+    assert read_axis.value_at(1) == values[1]
+
+
+@pytest.mark.parametrize(
+    ("path", "code"),
+    [
+        ("seed", "refused_axis"),
+        ("draws", "refused_axis"),
+        ("period_days", "refused_axis"),
+        ("seed.x", "refused_axis"),
+        ("x", "unknown_path"),
+        ("communication.kind", "unknown_path"),
+        ("slow_groups.2.count", "unknown_path"),
+        ("slow_groups.2", "unknown_path"),
+        ("slow_groups.00.count", "unknown_path"),
+        ("slow_groups.0.x", "unknown_path"),
+    ],
+)
+def test_a_path_that_cannot_be_an_axis_is_refused(path: str, code: str) -> None:
+    assert faults(path, values=[1]) == [("/axes/0/path", code)]
+
+
+def test_a_path_under_null_is_refused() -> None:
+    document = {**DOCUMENT, "variability": {"transient": None}}
+    for path in ("variability.transient.cv", "variability.transient.kind"):
+        assert faults(path, values=[0.1], document=document) == [
+            ("/axes/0/path", "path_under_null")
+        ]
+    assert read("variability.transient", values=[NORMAL], document=document)[1] == []
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        {"range": {"start": 1, "stop": 2, "step": 1}},
+        {"logspace": {"start": 1, "stop": 2, "num": 2}},
+        {"powers_of_two": {"start": 1, "stop": 2}},
+    ],
+)
+@pytest.mark.parametrize(
+    "path", ["communication", "slow_groups", "slow_groups.0", "variability.transient.kind"]
+)
+def test_only_numbers_can_be_generated(path: str, form: dict[str, Any]) -> None:
+    assert faults(path, **form) == [("/axes/0", "not_numeric")]
+
+
+@pytest.mark.parametrize(
+    ("path", "values", "expected"),
+    [
+        ("num_gpus", [8, "16", True, None, [1]], {1, 2, 3, 4}),
+        ("variability.transient.cv", [0.1, None], {1}),
+        ("load_ms", ["1", {}, 3], {0, 1}),
+    ],
+)
+def test_values_of_a_wrong_type_are_each_named(
+    path: str, values: list[Any], expected: set[int]
+) -> None:
+    assert set(faults(path, values=values)) == {
+        (f"/axes/0/values/{position}", "wrong_type") for position in expected
+    }
+
+
+@pytest.mark.parametrize(
+    ("path", "values", "expected"),
+    [
+        ("num_gpus", [8, 0, 10**7, 10**7 + 1, -1, 10**30, 0.5], {1, 3, 4, 5, 6}),
+        ("load_ms", [-1, 0, 1e12, 1.1e12], {0, 3}),
+        ("compute_ms", [1, 0], {1}),
+        ("slow_groups.0.count", [1, 0], {1}),
+        ("slow_groups.0.speed_fraction", [0, 0.5, 1.5], {0, 2}),
+        ("variability.transient.cv", [-0.1, 1.1, 0.31], {0, 1}),
+        ("load_ms", [10**400, 1], {0}),
+    ],
+)
+def test_values_out_of_range_are_each_named(
+    path: str, values: list[Any], expected: set[int]
+) -> None:
+    assert set(faults(path, values=values)) == {
+        (f"/axes/0/values/{position}", "out_of_range") for position in expected
+    }
+
+
+def test_generated_values_out_of_range_are_named_by_their_form() -> None:
+    _, problems, _ = read("num_gpus", range={"start": 0, "stop": 8, "step": 4})
+    assert problems == [
+        Problem(
+            pointer="/axes/0/range",
+            code="out_of_range",
+            detail="0 is refused: expected int >= 1",
+        )
+    ]
+    assert faults("num_gpus", powers_of_two={"start": 1, "stop": 2e7}) == [
+        ("/axes/0/powers_of_two", "out_of_range")
+    ]
+    assert faults("load_ms", logspace={"start": 1, "stop": 1e300, "num": 3}) == [
+        ("/axes/0/logspace", "out_of_range")
+    ]
+
+
+@pytest.mark.parametrize("path", ["num_gpus", "load_ms"])
+def test_numbers_are_finite(path: str) -> None:
+    assert faults(path, values=[1, math.nan, math.inf, 2, -math.inf]) == [
+        (f"/axes/0/values/{position}", "not_finite") for position in (1, 2, 4)
+    ]
+
+
+def test_no_more_faults_are_named_than_can_be_read() -> None:
+    for path, bad in (("load_ms", "x"), ("load_ms", -1), ("load_ms", math.nan), ("slow_groups", 1)):
+        assert len(faults(path, values=[bad] * 1000)) == MAX_FAULTS
+
+
+def test_faults_inside_a_structure_are_named_where_they_stand() -> None:
+    assert faults(
+        "slow_groups",
+        values=[[{"count": 1}], [], [{"count": 0, "speed_fraction": 2}], None],
+    ) == [
+        ("/axes/0/values/0/0/speed_fraction", "missing_field"),
+        ("/axes/0/values/2/0/count", "out_of_range"),
+        ("/axes/0/values/2/0/speed_fraction", "out_of_range"),
+        ("/axes/0/values/3", "wrong_type"),
+    ]
+    assert faults("slow_groups.1", values=[{"count": 1, "speed_fraction": 1, "x/y": 1}, None]) == [
+        ("/axes/0/values/0/x~1y", "unknown_field"),
+        ("/axes/0/values/1", "wrong_type"),
+    ]
+    assert faults("variability.transient", values=[{"kind": "pareto"}, {"kind": "normal"}]) == [
+        ("/axes/0/values/0/kind", "not_one_of"),
+        ("/axes/0/values/1/cv", "missing_field"),
+    ]
+    assert faults("variability.transient.kind", values=["normal", "pareto", 3]) == [
+        ("/axes/0/values/1", "not_one_of"),
+        ("/axes/0/values/2", "not_one_of"),
+    ]
+    assert faults("communication", values=[{"kind": "fixed", "allreduce_ms": -1}, 5]) == [
+        ("/axes/0/values/0/allreduce_ms", "out_of_range"),
+        ("/axes/0/values/1", "wrong_type"),
+    ]
+
+
+def test_a_number_is_found_whatever_way_it_is_written() -> None:
+    sizes = read("num_gpus", values=[8, 16, 8], zipped=True)[0]
+    assert sizes.positions_of(8) == {0, 2}
+    assert sizes.positions_of(16.0) == {1}
+    for value in (9, True, "8", None, [8], math.nan, math.inf, 10**400, -(10**400)):
+        assert sizes.positions_of(value) == set()
+    times = read("load_ms", values=[1e12, 0, 1])[0]
+    assert times.positions_of(10**12) == {0}
+    assert times.positions_of(0) == {1}
+    assert times.positions_of(True) == set()
+    assert times.positions_of(10**400) == set()
+
+
+def test_a_structure_is_found_by_its_json() -> None:
+    listed = [None, NORMAL, {"kind": "normal", "cv": 1}]
+    axis = read("variability.transient", values=listed)[0]
+    assert axis.positions_of(None) == {0}
+    assert axis.positions_of({"cv": 0.1, "kind": "normal"}) == {1}
+    assert axis.positions_of({"cv": 1.0, "kind": "normal"}) == {2}
+    assert axis.positions_of({"cv": True, "kind": "normal"}) == set()
+    assert axis.positions_of({"kind": "normal"}) == set()
+    groups = read("slow_groups", values=[[], DOCUMENT["slow_groups"]])[0]
+    assert groups.positions_of([]) == {0}
+    assert groups.positions_of(DOCUMENT["slow_groups"]) == {1}
+    assert groups.positions_of(DOCUMENT["slow_groups"][:1]) == set()
+    assert groups.positions_of({}) == set()
