@@ -1,6 +1,6 @@
 """The one door into the room: columns in, columns out."""
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from service.model.barrier import SMALLEST_CV, Groups, Slowest, slowest_of
 from service.model.columns import Columns
-from service.model.distributions import law_of
+from service.model.distributions import FAMILIES, law_of
 from service.model.losses import loss_columns, slowest_nominal
 from service.model.results import COLUMN_NAMES, METHODS
 from service.model.rules import failures
@@ -33,7 +33,7 @@ def evaluate(columns: Columns) -> Results:
     failure = failures(columns)
     sound = np.flatnonzero(failure == 0)
     if len(sound) < columns.num_points:
-        return _scattered(evaluate(_taken(columns, sound)), sound, failure)
+        return _scattered(evaluate(columns.part(sound)), sound, failure)
     random = (columns.transient_family != 0) & (columns.transient_cv > 0)
     found: dict[str, NDArray[Any]] = dict(loss_columns(columns, _slowest(columns, random)))
     found["method"] = np.where(
@@ -47,19 +47,25 @@ def _slowest(columns: Columns, random: NDArray[np.bool_]) -> Slowest:
     if columns.barrier_key is None:
         return _slowest_of_distinct(columns, random)
     _, first, inverse = np.unique(columns.barrier_key, return_index=True, return_inverse=True)
-    distinct = _slowest_of_distinct(_taken(columns, first), random[first])
+    distinct = _slowest_of_distinct(columns.part(first), random[first])
     return Slowest(mean=distinct.mean[inverse], quantiles=distinct.quantiles[inverse])
 
 
 def _slowest_of_distinct(columns: Columns, random: NDArray[np.bool_]) -> Slowest:
+    by_family = {
+        family: np.flatnonzero(random & (columns.transient_family == family))
+        for family in range(1, len(FAMILIES))
+    }
+    for family, rows in by_family.items():
+        if len(rows) == columns.num_points:
+            return _slowest_of_family(columns, family)
     mean = slowest_nominal(columns)
     quantiles = np.repeat(mean[:, np.newaxis], NUM_QUANTILES, axis=1)
-    for family in np.unique(columns.transient_family[random]).tolist():
-        rows = np.flatnonzero(random & (columns.transient_family == family))
-        part = _taken(columns, rows) if len(rows) < columns.num_points else columns
-        slowest = _slowest_of_family(part, family)
-        mean[rows] = slowest.mean
-        quantiles[rows] = slowest.quantiles
+    for family, rows in by_family.items():
+        if len(rows):
+            slowest = _slowest_of_family(columns.part(rows), family)
+            mean[rows] = slowest.mean
+            quantiles[rows] = slowest.quantiles
     return Slowest(mean=mean, quantiles=quantiles)
 
 
@@ -74,15 +80,6 @@ def _slowest_of_family(columns: Columns, family: int) -> Slowest:
     if columns.size_key is None:
         return slowest_of(groups)
     return slowest_of_sizes(groups, columns.size_key)
-
-
-def _taken(columns: Columns, rows: NDArray[np.intp]) -> Columns:
-    taken = {
-        field.name: value[rows]
-        for field in fields(columns)
-        if (value := getattr(columns, field.name)) is not None
-    }
-    return replace(columns, **taken)
 
 
 def _scattered(results: Results, rows: NDArray[np.intp], failure: NDArray[np.int8]) -> Results:

@@ -60,7 +60,7 @@ def slowest_of_sizes(groups: Groups, size_key: Ints) -> Slowest:
     for run, coefficient in zip(long_runs.tolist(), coefficients, strict=True):
         rows = runs.rows(run)
         for start in range(0, len(rows), CHUNK_POINTS):
-            part = rows[start : start + CHUNK_POINTS]
+            part = _span(rows[start : start + CHUNK_POINTS])
             found[part] = _basis(place[part]).T @ coefficient
     return Slowest(mean=found[:, 0], quantiles=found[:, 1:])
 
@@ -78,6 +78,12 @@ def _runs(key: Ints) -> _Runs:
     order = np.argsort(key, kind="stable")
     changes = np.flatnonzero(np.diff(key[order])) + 1
     return _Runs(order, np.concatenate([[0], changes, [len(key)]]))
+
+
+def _span(rows: Rows) -> Rows | slice:
+    """Neighbouring rows as a slice, which is read without a copy; others as they are."""
+    first, last = int(rows[0]), int(rows[-1])
+    return slice(first, last + 1) if last - first == len(rows) - 1 else rows
 
 
 def _coefficients(groups: Groups, panel: Ints) -> Floats:
