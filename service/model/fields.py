@@ -14,8 +14,9 @@ MAX_TIME_MS = 1e12
 # RFC 8785 digests take whole numbers up to 2^53 - 1, as JSON readers everywhere do.
 MAX_SEED = 2**53 - 1
 MAX_SLOW_GROUPS = 16
-# So that 1 / speed, and with it every time, stays finite.
+# So that 1 / speed, and with it every time, stays finite, and so does what is divided by a step.
 MIN_SPEED = 1e-6
+MIN_COMPUTE_MS = 1e-9
 
 TimeMs = Annotated[float, Meta(ge=0, le=MAX_TIME_MS)]
 
@@ -52,7 +53,9 @@ class Scenario(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     num_gpus: Annotated[int, Meta(ge=1, le=10_000_000, description="GPUs held, all paid for.")]
     compute_ms: Annotated[
         float,
-        Meta(gt=0, le=MAX_TIME_MS, description="Nominal compute per GPU and step, ms."),
+        Meta(
+            ge=MIN_COMPUTE_MS, le=MAX_TIME_MS, description="Nominal compute per GPU and step, ms."
+        ),
     ]
     load_ms: Annotated[TimeMs, Meta(description="Data loading before compute, per step, ms.")] = 0.0
     communication: Fixed = Fixed()

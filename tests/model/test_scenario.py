@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from service.model.distributions import Normal
 from service.model.draws import draw_ranks
-from service.model.fields import MAX_SEED, MIN_SPEED
+from service.model.fields import MAX_SEED, MIN_COMPUTE_MS, MIN_SPEED
 from service.model.problems import InvalidScenario, Problem
 from service.model.scenario import (
     Fixed,
@@ -60,7 +60,7 @@ PATHS = st.lists(
 SCENARIOS = st.builds(
     Scenario,
     num_gpus=st.integers(40, 10_000_000),
-    compute_ms=st.floats(0, 1e12, exclude_min=True),
+    compute_ms=st.floats(MIN_COMPUTE_MS, 1e12),
     load_ms=st.just(0.0) | st.floats(0, 1e12),
     communication=st.builds(Fixed, allreduce_ms=st.just(0.0) | st.floats(0, 1e12)),
     slow_groups=st.lists(
@@ -115,6 +115,7 @@ def test_every_field_is_read() -> None:
         ({"num_gpus": 10_000_001}, "/num_gpus", "out_of_range"),
         ({"num_gpus": 10**400}, "/num_gpus", "out_of_range"),
         ({"compute_ms": 0}, "/compute_ms", "out_of_range"),
+        ({"compute_ms": 5e-324}, "/compute_ms", "out_of_range"),
         ({"compute_ms": math.nan}, "/compute_ms", "out_of_range"),
         ({"compute_ms": math.inf}, "/compute_ms", "out_of_range"),
         ({"compute_ms": 10**400}, "/compute_ms", "out_of_range"),
@@ -169,6 +170,7 @@ def test_bounds_themselves_are_allowed() -> None:
         {"num_gpus": 1},
         {"num_gpus": 10_000_000},
         {"compute_ms": 1e12, "load_ms": 1e12},
+        {"compute_ms": 1e-9},
         {"slow_groups": [{"count": 1, "speed_fraction": 1}, {"count": 1, "speed_fraction": 1e-6}]},
         {"slow_groups": [{"count": 8, "speed_fraction": 0.5}]},
         {"variability": {"transient": {"kind": "normal", "cv": 0.3}}},
