@@ -52,18 +52,15 @@ def _slowest(columns: Columns, random: NDArray[np.bool_]) -> Slowest:
 
 
 def _slowest_of_distinct(columns: Columns, random: NDArray[np.bool_]) -> Slowest:
-    by_family = {
-        family: np.flatnonzero(random & (columns.transient_family == family))
-        for family in range(1, len(FAMILIES))
-    }
-    for family, rows in by_family.items():
-        if len(rows) == columns.num_points:
-            return _slowest_of_family(columns, family)
+    family = columns.transient_family
+    if len(family) > 0 and random.all() and (family == family[0]).all():
+        return _slowest_of_family(columns, int(family[0]))
     mean = slowest_nominal(columns)
     quantiles = np.repeat(mean[:, np.newaxis], NUM_QUANTILES, axis=1)
-    for family, rows in by_family.items():
+    for code in range(1, len(FAMILIES)):
+        rows = np.flatnonzero(random & (family == code))
         if len(rows):
-            slowest = _slowest_of_family(columns.part(rows), family)
+            slowest = _slowest_of_family(columns.part(rows), code)
             mean[rows] = slowest.mean
             quantiles[rows] = slowest.quantiles
     return Slowest(mean=mean, quantiles=quantiles)

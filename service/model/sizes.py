@@ -51,9 +51,9 @@ def slowest_of_sizes(groups: Groups, size_key: Ints) -> Slowest:
     runs = _runs(size_key * (NUM_PANELS + 1) + panel)
     is_long = np.diff(runs.bounds) >= WORTHWHILE_POINTS
     is_long &= panel[runs.order[runs.bounds[:-1]]] != _NO_PANEL
-    found = np.empty((len(place), 1 + len(PROBABILITIES)))
+    found = np.empty((1 + len(PROBABILITIES), len(place)))
     alone = runs.order[np.repeat(~is_long, np.diff(runs.bounds))]
-    found[alone] = _direct(groups.part(alone))
+    found[:, alone] = _direct(groups.part(alone))
     long_runs = np.flatnonzero(is_long)
     first = runs.order[runs.bounds[long_runs]]
     coefficients = _coefficients(groups.part(first), panel[first])
@@ -61,8 +61,8 @@ def slowest_of_sizes(groups: Groups, size_key: Ints) -> Slowest:
         rows = runs.rows(run)
         for start in range(0, len(rows), CHUNK_POINTS):
             part = _span(rows[start : start + CHUNK_POINTS])
-            found[part] = _basis(place[part]).T @ coefficient
-    return Slowest(mean=found[:, 0], quantiles=found[:, 1:])
+            found[:, part] = coefficient @ _basis(place[part])
+    return Slowest(mean=found[0], quantiles=found[1:].T)
 
 
 def _panels(num_gpus: Floats) -> tuple[Ints, Floats]:
@@ -87,21 +87,21 @@ def _span(rows: Rows) -> Rows | slice:
 
 
 def _coefficients(groups: Groups, panel: Ints) -> Floats:
-    """(panels, DEGREE + 1, 1 + quantiles) of the panel that each point of `groups` stands for."""
+    """(panels, 1 + quantiles, DEGREE + 1) of the panel that each point of `groups` stands for."""
     table = chebyshev(DEGREE)
     logs = (panel[:, np.newaxis] + (table.points + 1) / 2) * _PANEL_WIDTH
     repeated = groups.part(np.repeat(np.arange(len(panel)), DEGREE + 1))
     sizes = np.vstack([np.exp(logs).ravel()[np.newaxis], repeated.num_gpus[1:]])
     values = _direct(repeated._replace(num_gpus=sizes))
-    by_panel = values.reshape(len(panel), DEGREE + 1, values.shape[1])
-    coefficients: Floats = table.to_coefficients @ by_panel
+    by_panel = values.reshape(len(values), len(panel), DEGREE + 1).swapaxes(0, 1)
+    coefficients: Floats = by_panel @ table.to_coefficients.T
     return coefficients
 
 
 def _direct(groups: Groups) -> Floats:
-    """(points, 1 + quantiles) by the points' own quadratures."""
+    """(1 + quantiles, points) by the points' own quadratures."""
     slowest = slowest_of(groups)
-    return np.column_stack([slowest.mean, slowest.quantiles])
+    return np.vstack([slowest.mean, slowest.quantiles.T])
 
 
 def _basis(place: Floats) -> Floats:

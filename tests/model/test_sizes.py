@@ -28,8 +28,8 @@ def test_panels_agree_with_direct_points(
     fleet = groups(kind, cv, sizes, *slow)
     by_panels = slowest_of_sizes(fleet, np.zeros(len(sizes), dtype=np.int64))
     direct = slowest_of(fleet)
-    np.testing.assert_allclose(by_panels.mean, direct.mean, rtol=5e-11)
-    np.testing.assert_allclose(by_panels.quantiles, direct.quantiles, rtol=5e-11)
+    np.testing.assert_allclose(by_panels.mean, direct.mean, rtol=5e-10)
+    np.testing.assert_allclose(by_panels.quantiles, direct.quantiles, rtol=5e-10)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -41,8 +41,8 @@ def test_whichever_kind_takes_over_within_a_panel(kind: str) -> None:
             fleet = groups(kind, cv, np.geomspace(1, 1e7, 400).tolist(), (count, speed))
             by_panels = slowest_of_sizes(fleet, np.zeros(400, dtype=np.int64))
             direct = slowest_of(fleet)
-            np.testing.assert_allclose(by_panels.mean, direct.mean, rtol=5e-11)
-            np.testing.assert_allclose(by_panels.quantiles, direct.quantiles, rtol=5e-11)
+            np.testing.assert_allclose(by_panels.mean, direct.mean, rtol=5e-10)
+            np.testing.assert_allclose(by_panels.quantiles, direct.quantiles, rtol=5e-10)
 
 
 def test_short_runs_and_fleets_without_nominal_gpus_are_direct() -> None:
