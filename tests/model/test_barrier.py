@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from service.model import barrier
 from service.model.barrier import PROBABILITIES, Groups, Slowest, slowest_of
 from service.model.distributions import FAMILIES, law_of
 from tests.model.reference import (
@@ -78,10 +79,20 @@ def test_one_kind_has_closed_quantiles(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_one_gpu_has_mean_one(kind: str) -> None:
+def test_one_gpu_has_its_own_mean_exactly(kind: str) -> None:
     cvs = np.linspace(0.001, 0.3 if kind == "normal" else 1, 50)
-    found = slowest(kind, [(cv, [(1.0, 1.0)]) for cv in cvs.tolist()])
-    np.testing.assert_allclose(found.mean, 1, rtol=1e-9)
+    assert slowest(kind, [(cv, [(1.0, 1.0)]) for cv in cvs.tolist()]).mean.tolist() == [1.0] * 50
+    slow = slowest(kind, [(cv, [(0.0, 1.0), (1.0, 1.25)]) for cv in cvs.tolist()])
+    assert slow.mean.tolist() == [1.25] * 50
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_mean_is_at_least_that_of_every_kind(kind: str) -> None:
+    # One GPU at half speed is all but surely the slowest: the expectation is 2 and a few digits.
+    cvs = np.linspace(1e-6, 0.1, 60)
+    found = slowest(kind, [(cv, [(64.0, 1.0), (1.0, 2.0)]) for cv in cvs.tolist()])
+    assert found.mean.min() == 2
+    np.testing.assert_allclose(found.mean[cvs < 0.05], 2, rtol=2e-9)
 
 
 def test_two_normals_have_a_known_maximum() -> None:
@@ -164,3 +175,10 @@ def test_a_point_does_not_depend_on_its_neighbours(kind: str) -> None:
         alone = slowest(kind, [case])
         np.testing.assert_allclose(alone.mean[0], together.mean[row], rtol=1e-13)
         np.testing.assert_allclose(alone.quantiles[0], together.quantiles[row], rtol=1e-13)
+
+
+def test_without_steps_the_guess_is_close(monkeypatch: pytest.MonkeyPatch) -> None:
+    cases = random_fleets("lognormal", 30, 2, comparable=False, seed=1)
+    found = slowest("lognormal", cases)
+    monkeypatch.setattr(barrier, "MAX_STEPS", 1)
+    np.testing.assert_allclose(slowest("lognormal", cases).quantiles, found.quantiles, rtol=1e-6)
