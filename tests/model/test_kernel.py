@@ -9,7 +9,9 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from service.model.axes import decode_axes
 from service.model.columns import columns_of
+from service.model.grid import build_grid
 from service.model.kernel import evaluate
 from service.model.results import ATTRIBUTION_COLUMNS, COLUMN_NAMES, COLUMNS, METHODS
 from service.model.rules import FAILURES
@@ -349,3 +351,65 @@ def test_quantiles_are_ordered_and_above_the_nominal_floor(scenario: dict[str, A
     assert found["step_p50_ms"] <= found["step_p95_ms"] <= found["step_p99_ms"]
     assert found["step_mean_ms"] <= found["step_p99_ms"] * (1 + 1e-9)
     assert found["ideal_step_ms"] <= found["step_mean_ms"]
+
+
+# A long axis of sizes (panels), an axis that the barrier does not depend on (worked out once for
+# points that share it), groups of whole values, and mixed families.
+GRIDS: dict[str, list[dict[str, Any]]] = {
+    "long sizes": [{"path": "num_gpus", "range": {"start": 8, "stop": 3000, "step": 1}}],
+    "long sizes inside": [
+        {"path": "load_ms", "values": [0, 30]},
+        {"path": "variability.transient.cv", "values": [0.01, 0.2]},
+        {"path": "num_gpus", "logspace": {"start": 2, "stop": 1e7, "num": 700}},
+    ],
+    "long sizes outside": [
+        {"path": "num_gpus", "range": {"start": 8, "stop": 900, "step": 1}},
+        {"path": "communication.allreduce_ms", "values": [1, 2, 3]},
+        {"path": "slow_groups.0.speed_fraction", "values": [0.7, 0.99]},
+    ],
+    "whole values": [
+        {
+            "path": "variability.transient",
+            "values": [
+                None,
+                {"kind": "lognormal", "cv": 0.3},
+                {"kind": "gamma", "cv": 0.1},
+                {"kind": "normal", "cv": 0},
+            ],
+        },
+        {"path": "slow_groups", "values": [[], [{"count": 5, "speed_fraction": 0.9}]]},
+        {"path": "num_gpus", "range": {"start": 3, "stop": 203, "step": 1}},
+    ],
+}
+
+
+@pytest.mark.parametrize("name", GRIDS)
+def test_the_same_point_by_another_path(name: str) -> None:
+    base = decode_scenario(
+        seed_step(slow_groups=ONE_SLOW, variability=transient("lognormal", 0.05))
+    )
+    grid = build_grid(base, decode_axes(GRIDS[name]), max_points=10_000)
+    whole = evaluate(grid.columns(0, grid.num_points))
+    middle = grid.num_points // 3
+    part = evaluate(grid.columns(middle, grid.num_points))
+    rng = np.random.default_rng(1)
+    for point in rng.integers(middle, grid.num_points, 60).tolist():
+        alone = evaluate(columns_of(grid.point_scenario(point)))
+        assert alone.failure[0] == whole.failure[point] == part.failure[point - middle]
+        for column in COLUMNS:
+            values = [
+                alone.columns[column.name][0],
+                whole.columns[column.name][point],
+                part.columns[column.name][point - middle],
+            ]
+            scale = alone.columns["gpu_hours_available"][0] if column.unit == "GPU-hours" else 0
+            assert values == pytest.approx(
+                [values[0]] * 3, rel=1e-9, abs=1e-9 * scale, nan_ok=True
+            ), column.name
+
+
+def test_a_grid_whose_points_all_fail() -> None:
+    crowded = decode_fields(seed_step(slow_groups=[{"count": 70, "speed_fraction": 0.7}]))
+    found = evaluate(columns_of(crowded))
+    assert [FAILURES[code] for code in found.failure.tolist()] == ["too_many_slow_gpus"]
+    assert np.isnan(found.columns["step_mean_ms"]).all()
