@@ -70,7 +70,7 @@ def _panels(num_gpus: Floats) -> tuple[Ints, Floats]:
     position = np.log(np.maximum(num_gpus, 1)) / _PANEL_WIDTH
     panel = np.minimum(position.astype(np.int64), NUM_PANELS - 1)
     place = 2 * (position - panel) - 1
-    panel[num_gpus < 1] = _NO_PANEL
+    panel[num_gpus <= 1] = _NO_PANEL
     return panel, place
 
 
