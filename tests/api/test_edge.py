@@ -1,10 +1,12 @@
 import json
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import httpx
 import pytest
-from litestar import Litestar
+from litestar import Litestar, get
+from litestar.exceptions import LitestarException
+from litestar.response import Stream
 from litestar.testing import TestClient
 
 from service.api.edge import SECURITY_HEADERS
@@ -136,3 +138,27 @@ def test_a_foreign_page_may_follow_a_link(client: Client) -> None:
     answer = client.get("/docs", headers=headers)
     assert answer.status_code == 200
     assert "access-control-allow-origin" not in answer.headers
+
+
+async def _broken_parts() -> AsyncIterator[bytes]:
+    yield b"first"
+    raise RuntimeError("the disk is gone")
+
+
+@get("/broken")
+async def broken() -> Stream:
+    return Stream(_broken_parts())
+
+
+def test_an_answer_that_breaks_half_way_is_logged_and_not_ended_well(
+    app: Litestar, capsys: pytest.CaptureFixture[str]
+) -> None:
+    app.register(broken)
+    with (
+        TestClient(app, base_url="http://127.0.0.1") as client,
+        pytest.raises(LitestarException, match="after response started"),
+    ):
+        client.get("/broken")
+    lines = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
+    (line,) = [line for line in lines if line["event"] == "answer_broken"]
+    assert "the disk is gone" in line["exception"]
