@@ -34,8 +34,12 @@ class ResultFilters(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         Annotated[datetime, Meta(tz=True, description="Only batches made before this moment.")]
         | None
     ) = None
-    num_gpus_min: Annotated[int, Meta(ge=1)] | None = None
-    num_gpus_max: Annotated[int, Meta(ge=1)] | None = None
+    num_gpus_min: (
+        Annotated[int, Meta(ge=1, description="Only clusters of at least so many GPUs.")] | None
+    ) = None
+    num_gpus_max: (
+        Annotated[int, Meta(ge=1, description="Only clusters of at most so many GPUs.")] | None
+    ) = None
     where: Annotated[
         tuple[Annotated[str, Meta(max_length=200)], ...],
         Meta(

@@ -3,7 +3,7 @@
 Fields, units and bounds: design page "The model", section 1. Times are milliseconds.
 """
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
@@ -21,11 +21,11 @@ MIN_COMPUTE_MS = 1e-9
 TimeMs = Annotated[float, Meta(ge=0, le=MAX_TIME_MS)]
 
 
-class Fixed(
-    Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="fixed", tag_field="kind"
-):
+class Fixed(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Communication that takes the same time at every cluster size."""
 
+    # Not msgspec's tag: that is demanded only where there is another kind to tell apart.
+    kind: Literal["fixed"]
     allreduce_ms: Annotated[TimeMs, Meta(description="All-reduce time per step, ms.")] = 0.0
 
 
@@ -58,7 +58,7 @@ class Scenario(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         ),
     ]
     load_ms: Annotated[TimeMs, Meta(description="Data loading before compute, per step, ms.")] = 0.0
-    communication: Fixed = Fixed()
+    communication: Fixed = Fixed(kind="fixed")
     slow_groups: Annotated[tuple[SlowGroup, ...], Meta(max_length=MAX_SLOW_GROUPS)] = ()
     variability: Variability = Variability()
     period_days: Annotated[int, Meta(ge=1, le=3660, description="The loss window, days.")] = 30
