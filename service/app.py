@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 
+import anyio
 import anyio.to_thread
 from litestar import Litestar
 from litestar.handlers import HTTPRouteHandler
@@ -52,6 +53,7 @@ def create_app(settings: Settings, database: Database | None = None) -> Litestar
     @asynccontextmanager
     async def serving(_app: Litestar) -> AsyncIterator[None]:
         configure_logs(settings.log_level)
+        app.state.turns = anyio.CapacityLimiter(1)
         runner.start()
         try:
             yield

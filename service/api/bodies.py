@@ -5,6 +5,7 @@ taken for JSON. Here a body is read exactly, and what is wrong with it is said w
 """
 
 import json
+import math
 import re
 from collections.abc import Iterator
 from functools import partial
@@ -68,6 +69,7 @@ def decode_json(body: bytes) -> Any:
         # Of repeated keys msgspec keeps the last one silently.
         _repeats_finder.decode(body.decode())
     except msgspec.DecodeError as error:
+        _refuse_not_finite(body)
         raise MalformedError(f"the body is no JSON: {error}") from None
     except RecursionError:
         raise MalformedError("the body is nested too deeply") from None
@@ -77,6 +79,35 @@ def decode_json(body: bytes) -> Any:
     if _SUSPICIOUS.search(body):
         _refuse_unsafe_values(value)
     return value
+
+
+def _refuse_not_finite(body: bytes) -> None:
+    """Name the NaN and infinities of a body that is no JSON only because of them."""
+    try:
+        value = json.loads(body)
+    except (ValueError, RecursionError):
+        return
+    faults = [
+        FieldFault(
+            pointer=pointer,
+            code="not_finite",
+            detail=f"{number} is refused: numbers must be finite",
+        )
+        for pointer, number in _not_finite(value, "")
+    ]
+    if faults:
+        raise MalformedError("; ".join(fault.detail for fault in faults[:5]), errors=faults)
+
+
+def _not_finite(value: Any, pointer: str) -> Iterator[tuple[str, float]]:
+    if isinstance(value, float) and not math.isfinite(value):
+        yield pointer, value
+    elif isinstance(value, list):
+        for position, part in enumerate(value):
+            yield from _not_finite(part, f"{pointer}/{position}")
+    elif isinstance(value, dict):
+        for name, part in value.items():
+            yield from _not_finite(part, f"{pointer}/{escaped(name)}")
 
 
 def _object_without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

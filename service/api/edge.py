@@ -47,7 +47,8 @@ class GuardedApp(Litestar):
         if scope["type"] != "http":
             await super().__call__(scope, receive, send)
             return
-        scope["app"] = scope["litestar_app"] = self
+        # A copy: the server looks at the method in its own scope to know that a HEAD has no body.
+        scope = {**scope, "app": self, "litestar_app": self}
         exchange = _Exchange(scope, send)
         with structlog.contextvars.bound_contextvars(trace_id=exchange.trace_id):
             try:

@@ -9,7 +9,7 @@ from service.api.bodies import read_body
 from service.api.contract import Answer, ApiRequest, ApiResponse, Contract, operation
 from service.api.examples import SCENARIO
 from service.api.parameters import refuse_query
-from service.api.transactions import actor_of, in_thread, read
+from service.api.transactions import actor_of, in_turn, read
 from service.jobs import evaluations
 from service.jobs.evaluations import EvaluationIn, EvaluationOut
 
@@ -57,7 +57,7 @@ async def evaluate_scenario(request: ApiRequest) -> ApiResponse:
         resolved = await read(request, lambda c: evaluations.resolve_stored(c, actor, document))
     compute = partial(evaluations.answer, resolved)
     in_place = resolved.scenario.num_gpus <= INLINE_GPUS or not resolved.ranks_limit
-    answered = compute() if in_place else await in_thread(compute)
+    answered = compute() if in_place else await in_turn(request, compute)
     request.app.state.metrics.evaluations.inc()
     return json_answer(answered)
 

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TypeVar
 
+import anyio
 import anyio.to_thread
 
 from service.api.contract import ApiRequest
@@ -34,6 +35,12 @@ def actor_of(request: ApiRequest) -> Actor:  # noqa: ARG001 - keys will be read 
 async def in_thread(work: Callable[[], T]) -> T:
     """Run blocking work off the event loop."""
     return await anyio.to_thread.run_sync(work)
+
+
+async def in_turn(request: ApiRequest, work: Callable[[], T]) -> T:
+    """Run work that takes seconds and much memory off the event loop, one after the other."""
+    turns: anyio.CapacityLimiter = request.app.state.turns
+    return await anyio.to_thread.run_sync(work, limiter=turns)
 
 
 async def read(request: ApiRequest, use_case: Callable[[Connection], T]) -> T:

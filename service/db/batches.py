@@ -161,6 +161,27 @@ def hold_batch(
     return connection.scalar(select(c.state).where(c.id == batch_id))
 
 
+def lease_holders(connection: Connection) -> list[str]:
+    """Names of the runners that hold an unfinished batch with a lease."""
+    c = scenario_batch.c
+    return list(
+        connection.scalars(
+            select(c.runner)
+            .where(c.state.in_(UNFINISHED), c.runner.is_not(None), c.lease_until.is_not(None))
+            .distinct()
+        )
+    )
+
+
+def end_leases(connection: Connection, runner: str) -> None:
+    """End all leases of a runner: its batches may be taken at once."""
+    connection.execute(
+        update(scenario_batch)
+        .where(scenario_batch.c.runner == runner, scenario_batch.c.state.in_(UNFINISHED))
+        .values(lease_until=None)
+    )
+
+
 def written_chunks(connection: Connection, batch_id: UUID) -> set[int]:
     """The chunks that are already stored."""
     return set(

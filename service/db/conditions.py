@@ -46,11 +46,13 @@ class Order(Struct, frozen=True, kw_only=True):
 class Derived(Struct, frozen=True, kw_only=True):
     """A column made while reading: `source` times the factor of the point's item.
 
-    `factors` is indexed by item position; NaN makes the item's values null.
+    `factors` is indexed by item position; NaN makes the item's values null. With `digits` the
+    values are rounded to so many decimals, as they are shown.
     """
 
     source: str
     factors: Floats
+    digits: int | None = None
 
 
 class BatchRef(Struct, frozen=True, kw_only=True):
@@ -103,6 +105,8 @@ def floats_of(ref: BatchRef, table: dict[str, Array], name: str) -> Floats:
         return as_floats(table[name])
     with np.errstate(over="ignore"):
         product = as_floats(table[derived.source]) * derived.factors[table[ITEM].astype(np.int64)]
+        if derived.digits is not None:
+            product = np.round(product, derived.digits)
     return as_floats(product)
 
 

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from sqlalchemy import Connection, Row, func, insert, select
 
-from service.db.tables import pricing, pricing_line, result_summary, scenario_batch
+from service.db.tables import batch_item, pricing, pricing_line, result_summary, scenario_batch
 
 
 def insert_pricing(
@@ -52,6 +52,19 @@ def insert_summaries(connection: Connection, rows: Sequence[Mapping[str, Any]]) 
     """Write the typed copy of the headline points."""
     if rows:
         connection.execute(insert(result_summary), [dict(row) for row in rows])
+
+
+def num_without_headline(
+    connection: Connection, team_id: UUID, *, name: str, profile_slug: str | None = None
+) -> int:
+    """How many items of the name have no headline point, and so no place in a history."""
+    columns = batch_item.c
+    query = select(func.count()).where(
+        columns.team_id == team_id, columns.name == name, columns.headline_point.is_(None)
+    )
+    if profile_slug is not None:
+        query = query.where(columns.profile_slug == profile_slug)
+    return connection.scalar(query) or 0
 
 
 def list_summaries(

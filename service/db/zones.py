@@ -90,6 +90,9 @@ def _derived_zone(derived: Derived, source: Zone, items: Zone) -> Zone:
         return ABSENT
     ends = (float(valid.min()), float(valid.max()))
     corners = [bound * factor for bound in (source.lowest, source.highest) for factor in ends]
+    if derived.digits is not None:
+        # Rounding keeps the order, so the rounded ends bound the rounded values.
+        corners = np.round(corners, derived.digits).tolist()
     return Zone(
         lowest=min(corners),
         highest=max(corners),

@@ -85,6 +85,16 @@ def hold(
     return batches.hold_batch(connection, run.batch_id, runner=runner, lease_until=lease_until)
 
 
+def holders(connection: Connection) -> list[str]:
+    """Names of the runners that hold a batch with a lease."""
+    return batches.lease_holders(connection)
+
+
+def release(connection: Connection, runner: str) -> None:
+    """End all leases of a runner."""
+    batches.end_leases(connection, runner)
+
+
 def store_chunk(connection: Connection, run: Run, computed: ComputedChunk, now: datetime) -> None:
     """Write the chunk's blocks, its ledger row and the progress."""
     write_blocks(

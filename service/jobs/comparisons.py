@@ -10,10 +10,11 @@ from service.db import batches, pricings
 from service.db.engine import Connection
 from service.errors import FieldFault, InvalidError, MalformedError
 from service.jobs.actors import Actor
+from service.jobs.batch_documents import Notice
 from service.jobs.batches import require_finished
 from service.jobs.comparison_sides import grids_of, read_side
 from service.jobs.page_tokens import make_token, read_token
-from service.jobs.prices import read_prices
+from service.jobs.prices import read_prices, require_pricing
 from service.model.results import ATTRIBUTION_COLUMNS, COLUMNS
 from service.reports.compare import ComparisonRow, Cursor, Order, page, parse_order
 from service.reports.history import HistoryRow, Run, loss_history
@@ -74,6 +75,7 @@ class ComparisonOut(Struct, frozen=True, kw_only=True):
     matched: int
     only_in_baseline: int
     only_in_candidate: int
+    warnings: list[Notice]
     next_page_token: str | None
 
 
@@ -94,6 +96,10 @@ class HistoryOut(Struct, frozen=True, kw_only=True):
 
     scenario: str
     items: list[HistoryRow]
+    without_headline: Annotated[
+        int,
+        Meta(description="Items of this name without a headline point: they have no place here."),
+    ]
 
 
 def compare(
@@ -119,6 +125,7 @@ def compare(
         matched=joined.num_rows,
         only_in_baseline=joined.only_in_baseline,
         only_in_candidate=joined.only_in_candidate,
+        warnings=_window_warnings(connection, query),
         next_page_token=make_token(bound, rows.next_cursor) if rows.next_cursor else None,
     )
 
@@ -136,10 +143,11 @@ def join_batches(
     ]
     items = [batches.list_items(connection, [row.id]) for row in rows]
     numbers = (query.baseline_pricing, query.candidate_pricing)
-    prices = [
-        read_prices(connection, [row.id], sequence=number).get(row.id)
-        for row, number in zip(rows, numbers, strict=True)
-    ]
+    prices = []
+    for row, number in zip(rows, numbers, strict=True):
+        found = read_prices(connection, [row.id], sequence=number)
+        require_pricing(found, row.id, number)
+        prices.append(found.get(row.id))
     paths = tuple(
         dict.fromkeys(path for side in items for grid in grids_of(side) for path in grid.axis_paths)
     )
@@ -159,6 +167,28 @@ def join_batches(
     except DuplicateKeyError as error:
         fault = FieldFault(pointer="", code="duplicate_key", detail=str(error))
         raise InvalidError(str(error), problem="duplicate-key", errors=[fault]) from error
+
+
+def _window_warnings(connection: Connection, query: ComparisonQuery) -> list[Notice]:
+    """Scenarios whose windows differ in length: part of their difference is only that."""
+    lengths: list[dict[tuple[str, str | None], int]] = [
+        {
+            (item.name, item.profile_slug): item.scenario["period_days"]
+            for item in batches.list_items(connection, [batch_id])
+        }
+        for batch_id in (query.baseline, query.candidate)
+    ]
+    past, new = lengths
+    return [
+        Notice(
+            pointer="",
+            code="window_changed",
+            detail=f"{name!r}: period_days is {past[name, slug]} in the baseline and "
+            f"{new[name, slug]} in the candidate, so their losses are of windows of unlike length",
+        )
+        for name, slug in past
+        if (name, slug) in new and past[name, slug] != new[name, slug]
+    ]
 
 
 def history(connection: Connection, actor: Actor, query: HistoryQuery) -> HistoryOut:
@@ -197,7 +227,13 @@ def history(connection: Connection, actor: Actor, query: HistoryQuery) -> Histor
                 window=price.window if price else None,
             )
         )
-    return HistoryOut(scenario=query.scenario, items=loss_history(runs))
+    return HistoryOut(
+        scenario=query.scenario,
+        items=loss_history(runs),
+        without_headline=pricings.num_without_headline(
+            connection, actor.team_id, name=query.scenario, profile_slug=query.profile
+        ),
+    )
 
 
 def _extra_columns(text: str) -> tuple[str, ...]:

@@ -25,10 +25,10 @@ def decode_document(value: Any, kind: type[T], *, pointer: str = "") -> T:
         return msgspec.convert(value, kind, strict=True)
     except msgspec.ValidationError:
         faults = list(islice(faults_of(value, kind, pointer=pointer), MAX_FAULTS))
-    raise InvalidError(
-        faults[0].detail if len(faults) == 1 else f"{len(faults)} values are invalid",
-        errors=faults,
-    )
+    detail = f"{len(faults)} values are invalid"
+    if len(faults) == MAX_FAULTS:
+        detail = f"{MAX_FAULTS} values or more are invalid; the first {MAX_FAULTS} are listed"
+    raise InvalidError(faults[0].detail if len(faults) == 1 else detail, errors=faults)
 
 
 def faults_of(value: Any, kind: Any, *, pointer: str = "") -> Iterator[FieldFault]:

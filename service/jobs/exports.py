@@ -14,8 +14,10 @@ from service.errors import MalformedError
 from service.jobs.actors import Actor
 from service.jobs.result_queries import ResultFilters
 from service.jobs.results import Selection, select
+from service.model.inputs import INPUT_LABELS
+from service.model.paths import is_whole
 from service.model.results import COLUMNS
-from service.reports.export import Chunk, Field, FieldKind
+from service.reports.export import Chunk, Field
 from service.reports.pricing import cost_status, costs
 
 TEXT_FIELDS = ("batch_id", "custom_id", "name", "profile")
@@ -50,17 +52,23 @@ def _inputs(selection: Selection, ref: BatchRef) -> list[str]:
 
 
 def _fields(inputs: tuple[str, ...]) -> list[Field]:
-    kinds: dict[str, FieldKind] = {"num_gpus": "int64", "period_days": "int64"}
     return [
         *(Field(name=name, kind="text") for name in TEXT_FIELDS),
         Field(name="point", kind="int64"),
         Field(name="start_on", kind="text"),
-        *(Field(name=name, kind=kinds.get(name, "float64")) for name in inputs),
+        *(_input_field(name) for name in inputs),
         *(Field(name=column.name, kind=column.kind, labels=column.labels) for column in COLUMNS),
         Field(name="cost_of_loss", kind="decimal"),
         Field(name="currency", kind="text"),
         Field(name="cost_status", kind="text"),
     ]
+
+
+def _input_field(name: str) -> Field:
+    if name in INPUT_LABELS:
+        return Field(name=name, kind="enum", labels=INPUT_LABELS[name])
+    whole = name == "period_days" or is_whole(name)
+    return Field(name=name, kind="int64" if whole else "float64")
 
 
 def _chunks(

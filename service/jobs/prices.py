@@ -1,6 +1,6 @@
 """What stored batches are priced with: the kept rate lines, read back as priced windows."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from fractions import Fraction
 from typing import Any
@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from service.db import pricings
 from service.db.engine import Connection, Row
+from service.errors import NotFoundError
 from service.reports.pricing import PricedWindow, RateLine, mean_price
 
 FIRST_PRICING = 1
@@ -49,6 +50,15 @@ def read_prices(
     ]
     found = _with_lines(connection, headers)
     return {row.batch_id: prices for row, prices in zip(headers, found, strict=True)}
+
+
+def require_pricing(prices: Mapping[UUID, BatchPrices], batch_id: UUID, sequence: int) -> None:
+    """Raise `NotFoundError` for a repricing that was never made.
+
+    The first may be missing: a batch that was canceled while it waited has none.
+    """
+    if sequence != FIRST_PRICING and batch_id not in prices:
+        raise NotFoundError(f"batch {batch_id} has no pricing {sequence}")
 
 
 def read_all_prices(connection: Connection, batch_id: UUID) -> list[BatchPrices]:

@@ -28,6 +28,8 @@ class ResultOut(Struct, frozen=True, kw_only=True):
     point: int
     profile: str | None
     start_on: date
+    model_version: str
+    seed: int
     inputs: dict[str, Any]
     result: ResultColumns
     cost_of_loss: Money | None

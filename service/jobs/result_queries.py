@@ -1,12 +1,13 @@
 """What a caller may ask of stored results: filters, order, and their reading from text."""
 
 from datetime import datetime
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Literal, cast
 from uuid import UUID
 
 from msgspec import Meta, Struct
 
 from service.errors import MalformedError
+from service.model.inputs import INPUT_LABELS
 from service.model.results import COLUMNS
 
 Operator = Literal["eq", "ne", "lt", "le", "gt", "ge", "is_null"]
@@ -103,6 +104,9 @@ class Sorting(Struct, frozen=True, kw_only=True):
 
 
 KINDS = {column.name: column for column in COLUMNS}
+LABELS = {**INPUT_LABELS, **{column.name: column.labels for column in COLUMNS if column.labels}}
+# A whole structure is told apart, sorted and found by its kind.
+STRUCTURES = {"variability.transient": "variability.transient.kind"}
 
 
 def read_conditions(filters: ResultFilters) -> list[Condition]:
@@ -121,7 +125,13 @@ def read_conditions(filters: ResultFilters) -> list[Condition]:
 def read_order(filters: ResultFilters) -> list[Sorting]:
     """The order; raises `MalformedError` for a repeated column or too many of them."""
     parts = [part.strip() for part in filters.order_by.split(",") if part.strip()]
-    order = [Sorting(column=part.lstrip("-"), descending=part.startswith("-")) for part in parts]
+    order = [
+        Sorting(
+            column=STRUCTURES.get(part.removeprefix("-"), part.removeprefix("-")),
+            descending=part.startswith("-"),
+        )
+        for part in parts
+    ]
     if len(order) > MAX_ORDERS:
         raise MalformedError(f"order_by names {len(order)} columns, but {MAX_ORDERS} is the limit")
     if len({sorting.column for sorting in order}) < len(order):
@@ -157,6 +167,7 @@ INPUT_PATHS = frozenset(
         "communication.allreduce_ms",
         "variability.transient.cv",
         "period_days",
+        *INPUT_LABELS,
     }
 )
 
@@ -168,6 +179,7 @@ def _read_condition(text: str) -> Condition:
             f"where={text!r} is not path:op:value with op one of {' '.join(OPERATORS)}"
         )
     path, operator, value = parts
+    path = STRUCTURES.get(path, path)
     return Condition(
         column=path,
         operator=cast("Operator", operator),
@@ -180,11 +192,10 @@ def _read_value(text: str, path: str, operator: str, value: str) -> float | bool
         if value not in {"true", "false"}:
             raise MalformedError(f"where={text!r}: is_null takes true or false")
         return value == "true"
-    column: Any = KINDS.get(path)
-    if column is not None and column.kind == "enum":
-        if value not in column.labels or operator not in {"eq", "ne"}:
+    if path in LABELS:
+        if value not in LABELS[path] or operator not in {"eq", "ne"}:
             raise MalformedError(
-                f"where={text!r}: {path} is compared by eq or ne with {', '.join(column.labels)}"
+                f"where={text!r}: {path} is compared by eq or ne with {', '.join(LABELS[path])}"
             )
         return value
     try:

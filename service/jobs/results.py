@@ -20,7 +20,13 @@ from service.jobs.batches import require_finished
 from service.jobs.chunks import grid_of
 from service.jobs.output_columns import ResultColumns
 from service.jobs.page_tokens import make_token, read_token
-from service.jobs.prices import FIRST_PRICING, BatchPrices, ItemPrice, read_prices
+from service.jobs.prices import (
+    FIRST_PRICING,
+    BatchPrices,
+    ItemPrice,
+    read_prices,
+    require_pricing,
+)
 from service.jobs.result_documents import (
     Provenance,
     RateDays,
@@ -31,6 +37,7 @@ from service.jobs.result_documents import (
 from service.jobs.result_queries import (
     COST_COLUMN,
     KINDS,
+    LABELS,
     ResultFilters,
     ResultsQuery,
     check_columns,
@@ -38,6 +45,7 @@ from service.jobs.result_queries import (
     read_order,
 )
 from service.model.results import COLUMNS
+from service.reports.money import minor_digits
 from service.reports.pricing import priced
 
 OUTPUTS = tuple(column.name for column in COLUMNS)
@@ -166,6 +174,8 @@ def _row(
         point=point,
         profile=_profile(item),
         start_on=item.start_on,
+        model_version=selection.batches[batch_id].model_version,
+        seed=item.scenario["seed"],
         inputs=grid_of(*_documents(item)).inputs_at(point - item.first_point),
         result=ResultColumns(**{name: shown_value(name, table[name][row]) for name in OUTPUTS}),
         cost_of_loss=cost.cost,
@@ -194,7 +204,7 @@ def _stored_value(
     value: float | bool | str,  # noqa: FBT001 - is_null takes true or false
 ) -> float | bool:
     if isinstance(value, str):
-        return float(KINDS[column].labels.index(value))
+        return float(LABELS[column].index(value))
     return value
 
 
@@ -230,6 +240,8 @@ def _selection(
         items[item.batch_id].append(item)
     sequence = FIRST_PRICING if query is None else query.pricing
     prices = read_prices(connection, ids, sequence=sequence)
+    if query is not None and query.batch is not None:
+        require_pricing(prices, query.batch, sequence)
     if query is not None and query.currency is not None:
         priced_in = {batch for batch, found in prices.items() if found.currency == query.currency}
         chosen = [batch for batch in chosen if batch.id in priced_in]
@@ -253,7 +265,9 @@ def _selection(
                     items=None if whole else tuple(wanted),
                     derived={
                         COST_COLUMN: Derived(
-                            source="gpu_hours_lost", factors=_factors(selection, items[batch.id])
+                            source="gpu_hours_lost",
+                            factors=_factors(selection, items[batch.id]),
+                            digits=_digits(prices.get(batch.id)),
                         )
                     },
                 )
@@ -266,6 +280,11 @@ def _factors(selection: Selection, items: list[Row[Any]]) -> NDArray[np.float64]
     prices = [selection.item_price(item) for item in items]
     exact = [None if price is None else price.price for price in prices]
     return np.array([np.nan if price is None else float(price) for price in exact])
+
+
+def _digits(prices: BatchPrices | None) -> int | None:
+    """Decimals of the amounts shown: a filter by cost is about what the reader sees."""
+    return minor_digits(prices.currency) if prices and prices.currency else None
 
 
 def _matches(item: Row[Any], query: ResultFilters) -> bool:

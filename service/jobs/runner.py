@@ -6,6 +6,7 @@ up again by the next one, from the chunks that the ledger does not have.
 """
 
 import multiprocessing
+import multiprocessing.connection
 import os
 import threading
 import time
@@ -31,6 +32,31 @@ MAX_POOL_FAILURES = 3
 log = structlog.get_logger()
 
 
+def _is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def end_with_parent() -> None:
+    """In a compute process: end when the serving process does, however it ends.
+
+    A killed parent cannot end its pool, and the pool's processes would wait for work for ever.
+    """
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        threading.Thread(target=_end_after, args=(parent.sentinel,), daemon=True).start()
+
+
+def _end_after(sentinel: int) -> None:
+    multiprocessing.connection.wait([sentinel])
+    os._exit(1)
+
+
 class LeaseLostError(Exception):
     """Another runner has taken the batch; nothing of this one is written any more."""
 
@@ -39,7 +65,7 @@ class Runner:
     """Takes queued batches one after the other until it is stopped."""
 
     def __init__(self, database: Database, *, processes: int = 0) -> None:
-        self.name = f"{os.uname().nodename}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
+        self.name = f"{os.uname().nodename}/{os.getpid()}/{uuid.uuid4().hex[:8]}"
         self.points_computed = 0
         self._database = database
         self._processes = processes or os.cpu_count() or 1
@@ -71,6 +97,24 @@ class Runner:
         """Whether the thread still takes batches."""
         return self._thread is not None and self._thread.is_alive()
 
+    def release_dead(self) -> None:
+        """Take the leases from runners of this machine whose process is no more.
+
+        A lease that is taken from a live runner (one whose processes are not seen from here) does
+        no harm: it writes nothing once it has lost it.
+        """
+        with self._database.write() as connection:
+            for name in batch_runs.holders(connection):
+                host, _, rest = name.partition("/")
+                process = rest.partition("/")[0]
+                if host == os.uname().nodename and self._is_gone(name, int(process)):
+                    batch_runs.release(connection, name)
+
+    def _is_gone(self, name: str, process: int) -> bool:
+        # A restarted container has the numbers of its predecessor: what has this process's
+        # number and another name is dead.
+        return name != self.name if process == os.getpid() else not _is_alive(process)
+
     def run_pending(self) -> int:
         """Run all batches that are free now in this thread; returns how many."""
         done = 0
@@ -82,6 +126,7 @@ class Runner:
         while not self._stopping.is_set():
             self._wake.clear()
             try:
+                self.release_dead()
                 self.run_pending()
             except Exception:
                 # The database may be away for a while; the lease brings the batch back later.
@@ -193,6 +238,8 @@ class Runner:
             # Spawned, not forked: the serving process has threads. A C call that holds the GIL
             # for 0.3 s froze the event loop for as long from a thread, 22-54 ms from a process.
             self._pool = ProcessPoolExecutor(
-                max_workers=self._processes, mp_context=multiprocessing.get_context("spawn")
+                max_workers=self._processes,
+                mp_context=multiprocessing.get_context("spawn"),
+                initializer=end_with_parent,
             )
         return self._pool

@@ -23,6 +23,8 @@ from service.model.problems import InvalidScenario, Problem
 from service.model.scenario import apply_overrides, decode_fields
 
 MAX_FAULTS = 100
+# Each whole structure is decoded by itself, at some 0.1 ms.
+MAX_STRUCTURES = 10_000
 MAX_WHOLE = float(2**62)
 
 
@@ -81,6 +83,13 @@ def read_values(axis: PlainAxis, document: dict[str, Any], *, pointer: str, zipp
     if axis.values is None:
         detail = f"{path!r} holds no number: list its values"
         return _nothing(path, Problem(pointer=pointer, code="not_numeric", detail=detail))
+    if len(axis.values) > MAX_STRUCTURES:
+        detail = (
+            f"{len(axis.values)} whole structures on an axis, but {MAX_STRUCTURES} is the limit"
+        )
+        return _nothing(
+            path, Problem(pointer=f"{pointer}/values", code="too_many_values", detail=detail)
+        )
     return _structures(path, axis.values, document, pointer=pointer)
 
 

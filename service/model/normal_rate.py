@@ -8,10 +8,9 @@ expected maximum and its quantiles by about d cv / z.
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import special
 
-Floats = NDArray[np.float64]
+from service.model.cubics import Floats, cubic_pieces
 
 LOWEST = -8.0
 HIGHEST = 10.0
@@ -29,14 +28,8 @@ _TILE_NODES = 11
 
 @lru_cache(maxsize=1)
 def _coefficients() -> Floats:
-    """(4, pieces) of the cubics in the place within the piece, 0 to 1, lowest power first.
-
-    They meet the function in four Chebyshev points of each piece.
-    """
-    places = (1 + np.cos((np.arange(4) + 0.5) * np.pi / 4)) / 2
-    z = LOWEST + (np.arange(_NUM_PIECES) + places[:, np.newaxis]) / PIECES_PER_SD
-    cubics = np.linalg.solve(np.vander(places, increasing=True), -special.log_ndtr(z))
-    return np.asarray(cubics, dtype=np.float64)
+    """(4, pieces), see `cubic_pieces`."""
+    return cubic_pieces(lambda z: -special.log_ndtr(z), LOWEST, HIGHEST, PIECES_PER_SD)
 
 
 def add_normal_rate(slope: Floats, v: Floats, offset: Floats, weight: Floats, to: Floats) -> None:

@@ -33,8 +33,8 @@ _NEEDS_QUOTES = re.compile(r'[",\r\n]')
 class Field(Struct, frozen=True, kw_only=True):
     """A column of the file: its name (the unit is its last word) and how its chunks are read.
 
-    float64 (NaN is null), int64, bool; enum: codes into `labels`, below 0 is null; text: str or
-    None; decimal: Decimal or None.
+    float64 (NaN is null), int64 (also as floats, NaN is null), bool; enum: codes into `labels`,
+    below 0 is null; text: str or None; decimal: Decimal or None.
     """
 
     name: str
@@ -112,8 +112,18 @@ def cells(field: Field, column: ChunkColumn) -> list[Cell]:
         return [None if amount is None else format(Decimal(amount), "f") for amount in column]
     if field.kind == "text":
         return [None if text is None else str(text) for text in column]
+    if field.kind == "int64":
+        return _whole_numbers(np.asarray(column))
     plain: list[Cell] = np.asarray(column).tolist()
     return plain
+
+
+def _whole_numbers(column: NDArray[Any]) -> list[Cell]:
+    """Whole numbers; a column with nulls holds them as floats, NaN for null."""
+    if column.dtype.kind != "f":
+        numbers: list[Cell] = column.tolist()
+        return numbers
+    return [None if math.isnan(number) else int(number) for number in column.tolist()]
 
 
 def _floats(field: Field, column: NDArray[np.float64]) -> list[Cell]:

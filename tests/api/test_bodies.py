@@ -31,10 +31,10 @@ def limits() -> Limits:
         (b"{", "no JSON"),
         (b'{"scenario": }', "no JSON"),
         (b"{} {}", "trailing"),
-        (b"NaN", "no JSON"),
-        (b'{"scenario": {"num_gpus": Infinity}}', "no JSON"),
-        (b'{"scenario": {"num_gpus": -Infinity}}', "no JSON"),
-        (b"1e400", "out of range"),
+        (b"NaN", "nan is refused: numbers must be finite"),
+        (b'{"scenario": {"num_gpus": Infinity}}', "inf is refused"),
+        (b'{"scenario": {"num_gpus": -Infinity}}', "-inf is refused"),
+        (b"1e400", "inf is refused"),
         (b'"\xff"', "UTF-8"),
         (b'"\\ud800"', "no JSON"),
         (b"\xef\xbb\xbf{}", "no JSON"),
@@ -150,3 +150,18 @@ def test_any_json_value_is_read_as_it_is(value: Any) -> None:
 def test_any_bytes_are_read_or_refused(body: bytes) -> None:
     with suppress(InvalidError, MalformedError):
         decode_json(body)
+
+
+def test_numbers_that_are_not_finite_are_named_by_their_place(
+    client: TestClient[Litestar], problem_of: Callable[[httpx.Response, str], dict[str, Any]]
+) -> None:
+    body = b'{"scenario": {"num_gpus": 64, "compute_ms": NaN, "a/b": [1, -Infinity]}}'
+    answer = client.post(
+        "/v1/evaluations", content=body, headers={"Content-Type": "application/json"}
+    )
+    assert answer.status_code == 400
+    errors = problem_of(answer, "malformed-request")["errors"]
+    assert {error["pointer"]: error["detail"] for error in errors} == {
+        "/scenario/compute_ms": "nan is refused: numbers must be finite",
+        "/scenario/a~1b/1": "-inf is refused: numbers must be finite",
+    }

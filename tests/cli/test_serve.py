@@ -3,6 +3,7 @@ import re
 import signal
 import socket
 import subprocess
+from pathlib import Path
 
 from tests.cli.conftest import Program, Start
 
@@ -18,10 +19,10 @@ def ready_port(process: "subprocess.Popen[str]") -> int:
     return int(found[1])
 
 
-def status(port: int, path: str) -> int:
+def status(port: int, path: str, *, method: str = "GET") -> int:
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
     try:
-        connection.request("GET", path)
+        connection.request(method, path)
         return connection.getresponse().status
     finally:
         connection.close()
@@ -68,3 +69,12 @@ def test_malformed_setting_is_named(trainard: Program) -> None:
     refused = trainard("serve", "--database-url", "mysql://127.0.0.1/x", "--port", "0")
     assert refused.returncode == 1
     assert "must be sqlite or postgresql" in refused.stderr
+
+
+def test_head_requests_leave_no_error_in_the_log(start: Start, tmp_path: Path) -> None:
+    port = ready_port(start("serve", "--port", "0"))
+    for path in ("/v1/meta", "/healthz", "/docs", "/v1/results"):
+        assert status(port, path, method="HEAD") == 200
+    log = (tmp_path / "stderr.log").read_text()
+    assert "Traceback" not in log
+    assert "answer_broken" not in log

@@ -11,7 +11,7 @@ from uuid import UUID
 import pytest
 
 from service.db.engine import Database
-from service.errors import ConflictError, InvalidError, MalformedError
+from service.errors import ConflictError, InvalidError, MalformedError, NotFoundError
 from service.jobs import batches, comparisons, exports, repricings, results
 from service.jobs.actors import Actor
 from service.jobs.batch_documents import BatchOut
@@ -298,3 +298,72 @@ def test_exports_hold_the_same_numbers_as_the_api(database: Database) -> None:
     assert filtered.count(NEWLINE_END) == 3
     with pytest.raises(MalformedError):
         exported(database, order_by="num_gpus")
+
+
+KINDS: list[Any] = [None, {"kind": "normal", "cv": 0.05}, {"kind": "gamma", "cv": 0.05}]
+
+
+def test_points_of_a_structured_axis_can_be_told_apart_found_and_sorted(
+    database: Database,
+) -> None:
+    a_profile(database)
+    axes = [{"path": "variability.transient", "values": KINDS}]
+    run(database, overrides=ONE_SLOW, axes=axes)
+    table = list(csv.DictReader(io.StringIO(exported(database), newline="")))
+    assert [row["variability.transient.kind"] for row in table] == ["", "normal", "gamma"]
+    assert [row["variability.transient.cv"] for row in table] == ["", "0.05", "0.05"]
+    # Whole numbers stay whole, also where a batch has null in the column.
+    assert [row["slow_groups.0.count"] for row in table] == ["1", "1", "1"]
+
+    def points(**query: Any) -> list[int]:
+        with database.read() as connection:
+            page = results.list_page(connection, ACTOR, ResultsQuery(**query))
+        return [row.point for row in page.items]
+
+    assert points(where=("variability.transient:is_null:true",)) == [0]
+    assert points(where=("variability.transient.kind:eq:gamma",)) == [2]
+    assert points(where=("variability.transient:ne:gamma",)) == [1]
+    assert points(order_by="-variability.transient") == [2, 1, 0]
+
+
+def test_a_cost_filter_is_about_the_amount_shown(database: Database) -> None:
+    a_profile(database)
+    a_rate(database, "1.875", "2026-10-01")
+    run(database, overrides=ONE_SLOW)
+    shown = "330015.92"  # 176008.48806366057 at 1.875 is 330015.91512
+    with database.read() as connection:
+        for operator in ("eq", "le", "ge"):
+            query = ResultsQuery(currency="EUR", where=(f"cost_of_loss:{operator}:{shown}",))
+            (row,) = results.list_page(connection, ACTOR, query).items
+            assert row.cost_of_loss == Money(amount=shown, currency="EUR")
+        above = ResultsQuery(currency="EUR", where=(f"cost_of_loss:gt:{shown}",))
+        assert results.list_page(connection, ACTOR, above).items == []
+
+
+def test_a_pricing_that_was_never_made_is_not_there(database: Database) -> None:
+    a_profile(database)
+    batch = run(database)
+    with database.read() as connection, pytest.raises(NotFoundError, match="no pricing 9"):
+        results.list_page(connection, ACTOR, ResultsQuery(batch=batch.id, pricing=9))
+    with pytest.raises(NotFoundError, match="no pricing 9"):
+        compare(database, batch.id, batch.id, baseline_pricing=9)
+
+
+def test_windows_of_unlike_length_are_said(database: Database) -> None:
+    a_profile(database)
+    long = run(database, overrides=ONE_SLOW)
+    short = run(database, overrides={**ONE_SLOW, "period_days": 10})
+    (warning,) = compare(database, long.id, short.id).warnings
+    assert warning.code == "window_changed"
+    assert "30 in the baseline and 10 in the candidate" in warning.detail
+    assert compare(database, long.id, long.id).warnings == []
+
+
+def test_a_history_says_how_many_items_it_cannot_show(database: Database) -> None:
+    a_profile(database)
+    run(database, axes=[{"path": "load_ms", "values": [1, 2]}])
+    with database.read() as connection:
+        told = comparisons.history(connection, ACTOR, HistoryQuery(scenario="one slow GPU"))
+        unknown = comparisons.history(connection, ACTOR, HistoryQuery(scenario="nobody"))
+    assert (told.items, told.without_headline) == ([], 1)
+    assert unknown.without_headline == 0

@@ -13,6 +13,7 @@ from typing import Any
 from uuid import UUID
 
 import numpy as np
+import psutil
 import pytest
 from sqlalchemy import func, select, update
 
@@ -135,6 +136,47 @@ def test_a_killed_process_leaves_a_batch_that_the_next_one_completes(database: D
     expected, found = table_of(database, undisturbed), table_of(database, batch_id)
     for name, column in expected.items():
         np.testing.assert_array_equal(found[name], column, err_msg=name)
+
+
+def children_of(process: subprocess.Popen[str]) -> list[psutil.Process]:
+    return psutil.Process(process.pid).children(recursive=True)
+
+
+def test_compute_processes_end_with_a_killed_server(sqlite_database: Database) -> None:
+    batch_id = submit(sqlite_database, speeds=250, cvs=400)
+    process = start_process(sqlite_database)
+    wait_for(lambda: read(sqlite_database, batch_id).points_done > 0)
+    children = children_of(process)
+    assert children
+    # Only the server: its compute processes have to find out by themselves.
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    assert process.stdout is not None
+    process.stdout.close()
+    _, alive = psutil.wait_procs(children, timeout=10)
+    assert alive == []
+
+
+def test_a_dead_runners_batch_is_taken_up_at_once(sqlite_database: Database) -> None:
+    batch_id = submit(sqlite_database, speeds=2, cvs=2)
+    dead = subprocess.Popen(["true"])
+    dead.wait()
+    now = datetime.now(UTC)
+    for name, taken in (
+        (f"elsewhere/{dead.pid}/a", 0),
+        (f"{os.uname().nodename}/{os.getppid()}/b", 0),
+        (f"{os.uname().nodename}/{dead.pid}/c", 1),
+    ):
+        with sqlite_database.write() as connection:
+            connection.execute(
+                update(scenario_batch).values(
+                    state="running", runner=name, lease_until=now + timedelta(minutes=5)
+                )
+            )
+        runner = Runner(sqlite_database)
+        runner.release_dead()
+        assert runner.run_pending() == taken
+    assert_whole(sqlite_database, batch_id, 8)
 
 
 def test_a_batch_of_a_live_runner_is_left_alone(database: Database) -> None:

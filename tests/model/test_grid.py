@@ -14,6 +14,7 @@ from service.model.axes import decode_axes
 from service.model.columns import Columns, columns_of
 from service.model.grid import LONG_AXIS, Grid, build_grid
 from service.model.kernel import Results, evaluate
+from service.model.losses import BLOCK_POINTS
 from service.model.problems import InvalidScenario
 from service.model.results import ATTRIBUTION_COLUMNS, COLUMN_NAMES, COLUMNS
 from service.model.rules import FAILURES
@@ -466,3 +467,13 @@ def test_points_of_any_grid_are_their_scenarios(drawn: list[dict[str, Any]]) -> 
     for point in points_of(grid, 8):
         assert grid.find(grid.inputs_at(point)) == point
         assert_same(found, point, evaluate(columns_of(grid.point_scenario(point))))
+
+
+def test_more_points_than_a_block_are_those_of_smaller_grids() -> None:
+    loads = {"path": "load_ms", "range": {"start": 0, "stop": BLOCK_POINTS, "step": 1}}
+    grid = grid_of(values("slow_groups.0.count", 2, 65), loads)
+    assert grid.num_points == 2 * (BLOCK_POINTS + 1)
+    assert (grid.failures(0, grid.num_points) == 0).sum() == BLOCK_POINTS + 1
+    assert_points_are_scenarios(grid)
+    times = evaluate(grid.columns(0, grid.num_points)).columns["ideal_step_ms"]
+    np.testing.assert_array_equal(times[: BLOCK_POINTS + 1], 380 + np.arange(BLOCK_POINTS + 1.0))

@@ -5,7 +5,7 @@ import numpy as np
 from service.model.axes import decode_axes
 from service.model.columns import columns_of
 from service.model.grid import build_grid
-from service.model.inputs import input_columns
+from service.model.inputs import INPUT_LABELS, input_columns
 from service.model.scenario import decode_scenario
 
 SCENARIO = {
@@ -29,6 +29,7 @@ def test_stored_inputs_are_named_by_their_paths() -> None:
         "load_ms": 1.5,
         "compute_ms": 2.5,
         "communication.allreduce_ms": 3.5,
+        "variability.transient.kind": INPUT_LABELS["variability.transient.kind"].index("gamma"),
         "variability.transient.cv": 0.125,
         "period_days": 7,
         "slow_groups.0.count": 3,
@@ -53,3 +54,4 @@ def test_stored_inputs_are_nan_where_a_point_has_no_such_leaf() -> None:
     np.testing.assert_array_equal(stored["slow_groups.0.count"], [nan, nan, 2, 2])
     np.testing.assert_array_equal(stored["slow_groups.0.speed_fraction"], [nan, nan, 0.5, 0.5])
     np.testing.assert_array_equal(stored["variability.transient.cv"], [nan, 0, nan, 0])
+    np.testing.assert_array_equal(stored["variability.transient.kind"], [-1, 0, -1, 0])

@@ -1,0 +1,18 @@
+import numpy as np
+import pytest
+
+from service.model.distributions import LAWS, MAX_CV_NORMAL, Law, Normal
+from service.model.draws import upper_uniforms
+from service.model.many_quantiles import QuantileTable
+
+
+@pytest.mark.parametrize("cv", [1e-12, 1e-6, 0.002, 0.05, 0.3, 0.7, 1.0])
+@pytest.mark.parametrize("law", LAWS)
+def test_the_table_holds_the_laws_own_quantiles(law: Law, cv: float) -> None:
+    if law is Normal and cv > MAX_CV_NORMAL:
+        pytest.skip("the normal distribution ends at 0.3")
+    tails = np.geomspace(2.0**-53, 0.5, 3000)
+    q = np.concatenate([upper_uniforms(1, 1, 0, 20_000), tails, 1 - tails])
+    found = QuantileTable(law, cv).upper_quantile(q)
+    # Where a normal factor passes through 0, its error is one of the whole.
+    np.testing.assert_allclose(found, law.upper_quantile(q, np.full(1, cv)), rtol=1e-10, atol=1e-14)
