@@ -191,7 +191,11 @@ class Gamma(
 
     @staticmethod
     def lower_quantile(log_p: Floats, cv: Floats) -> Floats:
-        """The x with log P(X <= x) = `log_p`."""
+        """The x with log P(X <= x) = `log_p`.
+
+        Below z = -4.5 with a cv under 1e-3, SciPy's inverse is up to 0.3 standard deviations off:
+        no matter for the end of an integral or for one of the fastest ranks of a draw.
+        """
         shape = cv**-2.0
         low = special.gammaincinv(shape, np.exp(log_p))
         high = special.gammainccinv(shape, -np.expm1(log_p))

@@ -23,7 +23,7 @@ class QuantileTable:
     def __init__(self, law: Law, cv: float) -> None:
         self._law = law
         self._cubics = cubic_pieces(
-            lambda z: law.warp(law.upper_quantile(special.ndtr(-z), np.full(1, cv))),
+            lambda z: law.warp(_at_score(law, cv, z)),
             -FARTHEST_SCORE,
             FARTHEST_SCORE,
             PIECES_PER_SD,
@@ -39,3 +39,10 @@ class QuantileTable:
             v *= place
             v += coefficients.take(piece)
         return self._law.unwarp(v)
+
+
+def _at_score(law: Law, cv: float, z: Floats) -> Floats:
+    """The x with P(X <= x) = Phi(z), each half from its own tail: the other has rounded to 1."""
+    upper = law.upper_quantile(special.ndtr(-np.maximum(z, 0)), np.full(1, cv))
+    lower = law.lower_quantile(special.log_ndtr(np.minimum(z, 0)), np.full(1, cv))
+    return np.where(z > 0, upper, lower)
