@@ -129,6 +129,8 @@ def test_every_field_is_read() -> None:
          "/communication/allreduce_ms", "out_of_range"),
         ({"communication": {"kind": "ring"}}, "/communication/kind", "not_one_of"),
         ({"communication": None}, "/communication", "wrong_type"),
+        ({"communication": {}}, "/communication/kind", "missing_field"),
+        ({"communication": {"kind": 1}}, "/communication/kind", "wrong_type"),
         ({"slow_groups": [{**GROUP, "count": 0}]}, "/slow_groups/0/count", "out_of_range"),
         ({"slow_groups": [{**GROUP, "speed_fraction": 0}]},
          "/slow_groups/0/speed_fraction", "out_of_range"),
