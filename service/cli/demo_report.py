@@ -79,6 +79,15 @@ def comparison_table(comparison: Document, batch_body: Document) -> str:
     return text_table([CLUSTER, *map(Heading, titles)], [*rows, total])
 
 
+def cost_sentence(comparison: Document) -> str:
+    """What the difference of all clusters costs, and how much of it a changed rate made."""
+    cost = comparison["summary"]["cost_of_loss"]
+    past, new, price = (_money(cost[part]) for part in ("past", "new", "price_effect"))
+    return (
+        f"Cost of the loss of all clusters: {past} before, {new} after (by changed rates: {price})"
+    )
+
+
 def headline_rows(rows: Sequence[Document], batch_body: Document) -> list[Document]:
     """The results that stand for each item, in the batch's order."""
     wanted = {item["custom_id"]: item["headline"] for item in batch_body["items"]}

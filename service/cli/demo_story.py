@@ -48,7 +48,10 @@ def tell(client: httpx.Client, rate: Rate | None, say: Say, watch: Watch) -> Bat
     _say_losses(client, slow, body, say)
     fixed = _run(client, _priced(example("batch-fixed.json"), rate), say, watch)
     say("\nGPU-hours lost in 30 days, before and after the slow GPU was fixed")
-    say(demo_report.comparison_table(_comparison(client, slow, fixed), body))
+    comparison = _comparison(client, slow, fixed)
+    say(demo_report.comparison_table(comparison, body))
+    if rate is not None:
+        say(demo_report.cost_sentence(comparison))
     return Batches(slow, fixed)
 
 

@@ -36,6 +36,7 @@ def test_demo_again_on_the_same_file_reuses_everything(trainard: Program) -> Non
     assert priced.returncode == 0, priced.stderr
     # 176 008.488… GPU-hours at 2.00
     assert "352 016.98 EUR" in priced.stdout
+    assert "by changed rates: 0.00 EUR" in priced.stdout
     again = trainard(*arguments, "--rate", "3.00", "--currency", "EUR")
     assert "kept the one that is there" in again.stdout
 
