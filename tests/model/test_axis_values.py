@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from service.model.axes import decode_axes
-from service.model.axis_values import MAX_FAULTS, AxisValues, read_values
+from service.model.axis_values import MAX_FAULTS, MAX_STRUCTURES, AxisValues, read_values
 from service.model.distributions import FAMILIES
 from service.model.problems import Problem
 from service.model.scenario import decode_scenario, full
@@ -284,3 +284,14 @@ def test_a_structure_is_found_by_its_json() -> None:
     assert groups.positions_of(DOCUMENT["slow_groups"]) == {1}
     assert groups.positions_of(DOCUMENT["slow_groups"][:1]) == set()
     assert groups.positions_of({}) == set()
+
+
+def test_whole_structures_are_limited_since_each_is_decoded_by_itself() -> None:
+    _, (problem,), _ = read("slow_groups", values=[[]] * (MAX_STRUCTURES + 1))
+    assert problem == Problem(
+        pointer="/axes/0/values",
+        code="too_many_values",
+        detail="10001 whole structures on an axis, but 10000 is the limit",
+    )
+    many = read("load_ms", values=[0.0] * (MAX_STRUCTURES + 1), zipped=True)[0]
+    assert many.length == MAX_STRUCTURES + 1
