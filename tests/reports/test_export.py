@@ -184,3 +184,12 @@ def test_the_fields_of_an_export_are_the_columns_of_the_model() -> None:
     (record,) = read_csv(list(write_csv((*fields, *COST_FIELDS), [chunk])))
     assert record["method"] == "closed_form"
     assert [record[field.name] for field in COST_FIELDS] == ["1.00", "EUR", "priced"]
+
+
+def test_whole_numbers_stay_whole_beside_nulls() -> None:
+    field = Field(name="slow_groups.0.count", kind="int64")
+    assert cells(field, np.array([3.0, np.nan, 4.0])) == [3, None, 4]
+    assert cells(field, np.array([3, 4])) == [3, 4]
+    assert b"".join(write_csv([field], [{field.name: np.array([3.0, np.nan])}])) == (
+        b'slow_groups.0.count\r\n3\r\n""\r\n'
+    )
