@@ -14,9 +14,9 @@ from service.model.kernel import evaluate
 from service.model.sizes import slowest_of_sizes
 from tests.model.reference import expected_slowest
 
-ROUNDS = 5
+ROUNDS = 7
 NUM_GPUS = 1024
-NUM_POINTS = 20_000
+NUM_POINTS = 10_000
 SAMPLED_POINTS = 8
 DRAWS = 1000
 CHECKED_POINTS = 200
