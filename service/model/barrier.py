@@ -73,7 +73,7 @@ class _Rate(NamedTuple):
 
 
 class _Start(NamedTuple):
-    """A root's bracket, a guess inside it and how close is close enough, (points,) each."""
+    """A root's bracket, a guess inside it, how close is close enough: (targets, points) each."""
 
     left: Floats
     right: Floats
@@ -93,13 +93,19 @@ def slowest_of(groups: Groups) -> Slowest:
         part = groups.part(rows)
         rate = _rate_at_nodes(part, scratch[:, :, : len(part.cv)])
         quantiles[rows] = _quantiles(part, rate).T
-        mean[rows] = _mean(part, rate)
-    # The expected maximum is at least the largest expectation (Jensen), and is it for one GPU; the
-    # quadrature's last digits are no gain and no loss.
+        mean[rows] = _bounded(part, _mean(part, rate))
+    return Slowest(mean=mean, quantiles=quantiles)
+
+
+def _bounded(groups: Groups, mean: Floats) -> Floats:
+    """The expected maximum is at least the largest expectation (Jensen), and is it for one GPU.
+
+    The quadrature's last digits are no gain and no loss.
+    """
     slowest_kind = np.where(groups.num_gpus > 0, groups.mean, 0).max(axis=0)
     one = groups.num_gpus.sum(axis=0) == 1
-    mean = np.where(one, slowest_kind, np.maximum(mean, slowest_kind))
-    return Slowest(mean=mean, quantiles=quantiles)
+    bounded: Floats = np.where(one, slowest_kind, np.maximum(mean, slowest_kind))
+    return bounded
 
 
 def _rate_at_nodes(groups: Groups, scratch: Floats) -> _Rate:
@@ -129,11 +135,7 @@ def _mean(groups: Groups, rate: _Rate) -> Floats:
 
 def _quantiles(groups: Groups, rate: _Rate) -> Floats:
     """(3, points) by Newton's method on log L in v, kept inside a bracket of two nodes."""
-    num_points = len(groups.cv)
-    start = _starts(rate)
-    tiled = groups.part(np.tile(np.arange(num_points), len(_TARGETS)))
-    found = _solved(tiled, np.repeat(np.log(_TARGETS), num_points), start)
-    quantiles: Floats = groups.law.unwarp(found).reshape(len(_TARGETS), num_points)
+    quantiles: Floats = groups.law.unwarp(_solved(groups, _starts(rate)))
     return quantiles
 
 
@@ -158,8 +160,8 @@ def _starts(rate: _Rate) -> _Start:
     right = np.where(num_above == num_nodes, rate.low + rate.width, right)
     inside = (guess >= left) & (guess <= right)
     guess = np.where(inside, guess, (left + right) / 2)
-    tolerance = np.tile(CONVERGED * rate.width, len(_TARGETS))
-    return _Start(left.ravel(), right.ravel(), guess.ravel(), tolerance)
+    tolerance = np.broadcast_to(CONVERGED * rate.width, guess.shape)
+    return _Start(left, right, guess, tolerance)
 
 
 def _inverse_cubic(heights: Floats, places: Floats) -> Floats:
@@ -173,30 +175,35 @@ def _inverse_cubic(heights: Floats, places: Floats) -> Floats:
     return table[0]
 
 
-def _solved(groups: Groups, log_target: Floats, start: _Start) -> Floats:
-    """Newton's steps from `start`, halving the bracket where they leave it.
+def _solved(groups: Groups, start: _Start) -> Floats:
+    """(targets, points): Newton's steps from `start`, halving the bracket where they leave it.
 
     A point stops by itself, so that its result does not depend on its neighbours.
     """
     left, right, v, tolerance = start
-    found = v.copy()
-    rows = np.arange(len(v))
+    found = np.empty(v.size)
+    rows = np.arange(v.size)
+    log_target = np.log(_TARGETS)[:, np.newaxis]
     for _ in range(MAX_STEPS):
         log_rate, slope = _log_rate(groups, v)
         excess = log_rate - log_target
-        left = np.where(excess > 0, v, left)
-        right = np.where(excess > 0, right, v)
+        too_low = excess > 0
+        left = np.where(too_low, v, left)
+        right = np.where(too_low, right, v)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             moved = v - excess / slope
         inside = (moved >= left) & (moved <= right)
         moved = np.where(inside, moved, (left + right) / 2)
-        found[rows] = moved
-        going = np.flatnonzero(np.abs(moved - v) > np.maximum(tolerance, ROUND_OFF * np.abs(v)))
-        if len(going) == 0:
+        found[rows] = moved.ravel()
+        far = np.abs(moved - v) > np.maximum(tolerance, ROUND_OFF * np.abs(v))
+        if not far.any():
             break
-        rows, groups, log_target = rows[going], groups.part(going), log_target[going]
-        left, right, v, tolerance = left[going], right[going], moved[going], tolerance[going]
-    return found
+        # All targets share the points' groups at first; those that go on have one of their own.
+        rows = rows[far.ravel()]
+        groups = groups.part(np.nonzero(far)[-1])
+        log_target = np.broadcast_to(log_target, v.shape)[far]
+        left, right, v, tolerance = left[far], right[far], moved[far], tolerance[far]
+    return found.reshape(len(_TARGETS), -1)
 
 
 def _log_rate(groups: Groups, v: Floats) -> tuple[Floats, Floats]:
