@@ -18,8 +18,8 @@ from service.model.nodes import mapped_legendre
 
 PROBABILITIES = (0.5, 0.95, 0.99)
 NUM_NODES = 44
-# Points at a time: (nodes, points) arrays stay in the second-level cache.
-CHUNK_POINTS = 2048
+# Points at a time. Measured: 1024 are a quarter slower, from 2048 on it hardly matters.
+CHUNK_POINTS = 4096
 # The maximum lies outside [lo, hi] with about this probability at either end. Smaller is not
 # better: the same nodes would be spread over a longer interval.
 OUTSIDE = 1e-11

@@ -12,6 +12,7 @@ from service.model.columns import Columns
 from service.model.distributions import FAMILIES, law_of
 from service.model.kernel import evaluate
 from service.model.sizes import slowest_of_sizes
+from tests.benchmarks.results_table import markdown_table
 from tests.model.reference import expected_slowest
 
 ROUNDS = 7
@@ -127,5 +128,4 @@ def _seconds(run: Callable[[], object]) -> float:
 
 
 if __name__ == "__main__":
-    for row in rows():
-        print(row)
+    print(markdown_table(rows()))
