@@ -144,9 +144,16 @@ scenario_batch = Table(
     Column("running_at", UtcDateTime),
     Column("canceling_at", UtcDateTime),
     Column("ended_at", UtcDateTime),
-    Column("runner", String(100)),
-    Column("lease_until", UtcDateTime),
+    Column("priority", Integer, nullable=False, server_default="5"),
+    Column("deadline_at", UtcDateTime),
+    # No foreign keys: the other batch may be deleted before this one.
+    Column("reused_from", Uuid),
+    Column("retry_of", Uuid),
+    # Of the workflow that the engine was given the chunks for; null: not enqueued yet
+    Column("enqueued_version", Integer),
+    Column("deleted_at", UtcDateTime),
     Index("ix_scenario_batch_state", "state"),
+    Index("ix_scenario_batch_team_id_input_digest", "team_id", "input_digest"),
     Index("ix_scenario_batch_team_id_created_at", "team_id", "created_at", "id"),
 )
 
@@ -190,6 +197,23 @@ chunk_ledger = Table(
     Column("chunk", Integer, primary_key=True),
     Column("num_points", Integer, nullable=False),
     Column("points_failed", Integer, nullable=False),
+    Column("worker", String(120)),
+    # Why the whole chunk could not be computed: it has no blocks then
+    Column("failure", String(500)),
+    Index("ix_chunk_ledger_created_at", "created_at"),
+)
+
+# Processes that compute, or did: `seen_at` is renewed every few seconds.
+worker = Table(
+    "worker",
+    metadata,
+    Column("id", String(120), primary_key=True),
+    Column("role", String(16), nullable=False),
+    Column("host", String(255), nullable=False),
+    Column("process", Integer, nullable=False),
+    Column("compute_processes", Integer, nullable=False),
+    Column("started_at", UtcDateTime, nullable=False),
+    Column("seen_at", UtcDateTime, nullable=False),
 )
 
 result_block = Table(
@@ -276,4 +300,49 @@ idempotency_key = Table(
     Column("headers", JSON),
     Column("body", LargeBinary),
     UniqueConstraint("team_id", "key"),
+)
+
+# A file made of a query: its bytes lie in parts, so that any API process can send any range.
+export_file = Table(
+    "export_file",
+    metadata,
+    *_identity(),
+    Column("state", String(16), nullable=False),
+    Column("format", String(16), nullable=False),
+    Column("query", JSON, nullable=False),
+    Column("num_rows", BigInteger, nullable=False, default=0),
+    Column("num_bytes", BigInteger, nullable=False, default=0),
+    Column("sha256", String(64)),
+    Column("sidecar", JSON),
+    Column("failure", Text),
+    Column("enqueued_version", Integer),
+    Column("running_at", UtcDateTime),
+    Column("ended_at", UtcDateTime),
+    Column("expires_at", UtcDateTime),
+    Index("ix_export_file_state", "state"),
+    Index("ix_export_file_team_id_created_at", "team_id", "created_at", "id"),
+)
+
+export_part = Table(
+    "export_part",
+    metadata,
+    *_bulk_identity(),
+    Column("export_id", Uuid, ForeignKey("export_file.id", ondelete="CASCADE"), primary_key=True),
+    Column("part", Integer, primary_key=True),
+    Column("first_byte", BigInteger, nullable=False),
+    Column("data", LargeBinary, nullable=False),
+)
+
+# A batch copied to typed rows for BI tools, on request and on PostgreSQL only.
+publication = Table(
+    "publication",
+    metadata,
+    *_identity(),
+    Column("batch_id", Uuid, ForeignKey("scenario_batch.id", ondelete="CASCADE"), nullable=False),
+    Column("state", String(16), nullable=False),
+    Column("num_rows", BigInteger, nullable=False, default=0),
+    Column("failure", Text),
+    Column("enqueued_version", Integer),
+    Column("ended_at", UtcDateTime),
+    UniqueConstraint("batch_id"),
 )
