@@ -21,11 +21,10 @@ def insert_batch(
 
 
 def get_batch(connection: Connection, team_id: UUID, batch_id: UUID) -> Row[Any] | None:
-    """One batch of the team, or None."""
+    """One batch of the team, or None; a deleted one is not there, whatever rows are left of it."""
+    c = scenario_batch.c
     return connection.execute(
-        select(scenario_batch).where(
-            scenario_batch.c.id == batch_id, scenario_batch.c.team_id == team_id
-        )
+        select(scenario_batch).where(c.id == batch_id, c.team_id == team_id, c.deleted_at.is_(None))
     ).one_or_none()
 
 
@@ -43,7 +42,7 @@ def list_batches(  # noqa: PLR0913 - one argument a filter
 ) -> list[Row[Any]]:
     """Batches of the team, newest first, after the keyset position `before`."""
     columns = scenario_batch.c
-    query = select(scenario_batch).where(columns.team_id == team_id)
+    query = select(scenario_batch).where(columns.team_id == team_id, columns.deleted_at.is_(None))
     if before is not None:
         query = query.where(
             or_(
@@ -71,7 +70,11 @@ def num_unfinished(connection: Connection, team_id: UUID) -> int:
         connection.scalar(
             select(func.count())
             .select_from(scenario_batch)
-            .where(scenario_batch.c.team_id == team_id, scenario_batch.c.state.in_(UNFINISHED))
+            .where(
+                scenario_batch.c.team_id == team_id,
+                scenario_batch.c.state.in_(UNFINISHED),
+                scenario_batch.c.deleted_at.is_(None),
+            )
         )
         or 0
     )

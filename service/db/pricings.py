@@ -59,8 +59,16 @@ def num_without_headline(
 ) -> int:
     """How many items of the name have no headline point, and so no place in a history."""
     columns = batch_item.c
-    query = select(func.count()).where(
-        columns.team_id == team_id, columns.name == name, columns.headline_point.is_(None)
+    query = (
+        select(func.count())
+        .select_from(batch_item)
+        .join(scenario_batch, scenario_batch.c.id == columns.batch_id)
+        .where(
+            columns.team_id == team_id,
+            columns.name == name,
+            columns.headline_point.is_(None),
+            scenario_batch.c.deleted_at.is_(None),
+        )
     )
     if profile_slug is not None:
         query = query.where(columns.profile_slug == profile_slug)
@@ -85,7 +93,11 @@ def list_summaries(
             scenario_batch.c.created_at.label("batch_created_at"),
         )
         .join(scenario_batch, scenario_batch.c.id == columns.batch_id)
-        .where(columns.team_id == team_id, columns.name == name)
+        .where(
+            columns.team_id == team_id,
+            columns.name == name,
+            scenario_batch.c.deleted_at.is_(None),
+        )
         .order_by(scenario_batch.c.created_at.desc(), columns.point.desc())
         .limit(limit)
     )
