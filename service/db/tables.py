@@ -258,6 +258,8 @@ result_summary = Table(
     Column("model_version", String(20), nullable=False),
     UniqueConstraint("batch_id", "point"),
     Index("ix_result_summary_history", "team_id", "name", "created_at"),
+    # For the foreign key: without it, deleting an item reads the whole table.
+    Index("ix_result_summary_item_id", "item_id"),
 )
 
 # What a batch was priced with: one row per pricing, the first made when the batch ends.
@@ -284,6 +286,7 @@ pricing_line = Table(
     Column("amount", DecimalText),
     Column("num_days", Integer, nullable=False),
     Index("ix_pricing_line_pricing_id_item_id", "pricing_id", "item_id"),
+    Index("ix_pricing_line_item_id", "item_id"),
 )
 
 idempotency_key = Table(
