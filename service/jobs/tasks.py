@@ -1,5 +1,6 @@
 """All kinds of background work beside the chunks of batches."""
 
+from service.jobs import deletions, publications
 from service.jobs.task import Task
 
-TASKS: dict[str, Task] = {}
+TASKS: dict[str, Task] = {task.name: task for task in (deletions.TASK, publications.TASK)}

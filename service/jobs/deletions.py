@@ -1,0 +1,91 @@
+"""Delete ended batches: hidden at once, their rows taken away in the background, few at a time."""
+
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from uuid import UUID
+
+from service.db import deletions
+from service.db.deletions import list_marked, mark_sent
+from service.db.engine import Connection, Database
+from service.errors import ConflictError, PreconditionFailedError
+from service.jobs import publications
+from service.jobs.actors import Actor
+from service.jobs.batch_documents import TERMINAL_STATES
+from service.jobs.batches import require_batch
+from service.jobs.task import Task
+
+# SQLite has one writer, and others look for their turn every few milliseconds: they must find
+# the lock free far more often than not.
+PAUSE_RATIO = 4.0
+MIN_PAUSE_S = 0.002
+
+
+def delete_batch(
+    connection: Connection, actor: Actor, batch_id: UUID, *, expected_version: int
+) -> None:
+    """Delete an ended batch: from this transaction on it is not there for any reader.
+
+    Raises `NotFoundError`, `ConflictError` for a batch that has not ended, and
+    `PreconditionFailedError` when it has changed since the caller read it.
+    """
+    batch = require_batch(connection, actor, batch_id)
+    if batch.state not in TERMINAL_STATES:
+        raise ConflictError(
+            f"batch {batch_id} is {batch.state}: only a batch that has ended can be deleted; "
+            "cancel it first"
+        )
+    if not deletions.mark_deleted(
+        connection, batch_id, version=expected_version, now=datetime.now(UTC)
+    ):
+        raise PreconditionFailedError(
+            f"batch {batch_id} is at version {batch.version}, not {expected_version}"
+        )
+
+
+def mark_expired(connection: Connection, now: datetime, retention_days: int) -> int:
+    """Delete, as `delete_batch` does, some batches that ended longer ago; returns how many.
+
+    0 days keeps everything. Call it again while it returns more than 0.
+    """
+    if retention_days == 0:
+        return 0
+    moment = now - timedelta(days=retention_days)
+    return deletions.mark_ended_before(connection, moment, states=TERMINAL_STATES, now=now)
+
+
+def run(database: Database, batch_id: UUID) -> None:
+    """Take the rows of a deleted batch away; may be killed anywhere and called again."""
+    with database.read() as connection:
+        if not deletions.is_marked(connection, batch_id):
+            return
+        blocks = deletions.stored_blocks(connection, batch_id)
+    publications.withdraw(database, batch_id)
+    for block in blocks:
+        _until_done(database, partial(deletions.delete_from_block, batch_id=batch_id, block=block))
+    _until_done(database, partial(deletions.delete_rows, batch_id=batch_id))
+
+
+def fail(connection: Connection, batch_id: UUID, reason: str) -> None:
+    """Keep why rows are left; the batch stays hidden, `trainard prune` tries again."""
+    deletions.note_failure(connection, batch_id, f"deletion: {reason}")
+
+
+def _until_done(database: Database, step: Callable[[Connection], bool]) -> None:
+    """Run the step in short transactions until it says that nothing is left for it."""
+    more = True
+    while more:
+        with database.write() as connection:
+            start = time.monotonic()
+            more = step(connection)
+        time.sleep(max(MIN_PAUSE_S, PAUSE_RATIO * (time.monotonic() - start)))
+
+
+TASK = Task(
+    name="deletion",
+    run=run,
+    fail=fail,
+    unsent=lambda connection, version: list_marked(connection, unsent_to=version),
+    mark_sent=mark_sent,
+)
