@@ -13,15 +13,15 @@ from service.model.kernel import Results
 from service.model.results import COLUMNS
 from service.model.rules import describe_failure
 from service.reports.digits import whole
-from service.reports.export import (
+from service.reports.export_fields import (
     Cell,
     ChunkColumn,
     Field,
     FieldKind,
     cells,
     output_fields,
-    write_csv,
 )
+from service.reports.export_text import write_csv
 from service.reports.tables import Heading, result_table, shown_value, text_table
 
 # What a grid's table shows of the results: the questions of the founding page.

@@ -17,7 +17,7 @@ from service.jobs.results import Selection, select
 from service.model.inputs import INPUT_LABELS
 from service.model.paths import is_whole
 from service.model.results import COLUMNS
-from service.reports.export import Chunk, Field
+from service.reports.export_fields import Chunk, Field
 from service.reports.pricing import cost_status, costs
 
 TEXT_FIELDS = ("batch_id", "custom_id", "name", "profile")

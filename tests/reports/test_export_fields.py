@@ -1,0 +1,48 @@
+from datetime import date
+from decimal import Decimal
+
+import numpy as np
+import pytest
+
+from service.model.results import COLUMNS
+from service.reports.export_fields import COST_FIELDS, Field, cells, output_fields
+
+METHOD = Field(name="method", kind="enum", labels=("closed_form", "quadrature"))
+
+
+def test_the_fields_of_an_export_are_the_columns_of_the_model() -> None:
+    shown = [(field.name, field.unit, field.sentence) for field in output_fields()]
+    assert shown == [(column.name, column.unit, column.sentence) for column in COLUMNS]
+    assert [field.name for field in COST_FIELDS] == ["cost_of_loss", "currency", "cost_status"]
+
+
+def test_decimals_are_plain_digits() -> None:
+    field = Field(name="b", kind="decimal")
+    assert cells(field, [Decimal("1E+3"), None, Decimal("-0.10")]) == ["1000", None, "-0.10"]
+
+
+def test_dates_are_iso_8601() -> None:
+    assert cells(Field(name="start_on", kind="date"), [date(2026, 12, 1), None]) == [
+        "2026-12-01",
+        None,
+    ]
+
+
+def test_a_code_has_a_label() -> None:
+    assert cells(METHOD, np.array([1, -1])) == ["quadrature", None]
+    with pytest.raises(ValueError, match="method holds the code 2, but has 2 labels"):
+        cells(METHOD, np.array([0, 2]))
+
+
+def test_whole_numbers_stay_whole_beside_nulls() -> None:
+    field = Field(name="slow_groups.0.count", kind="int64")
+    assert cells(field, np.array([3.0, np.nan, 4.0])) == [3, None, 4]
+    assert cells(field, np.array([3, 4])) == [3, 4]
+
+
+def test_nan_is_null_and_an_infinity_does_not_leave() -> None:
+    field = Field(name="gpu_hours_lost", kind="float64")
+    assert cells(field, np.array([0.1, np.nan])) == [0.1, None]
+    assert cells(field, np.array([0.1])) == [0.1]
+    with pytest.raises(ValueError, match="gpu_hours_lost holds an infinity"):
+        cells(field, np.array([1.0, -np.inf]))
