@@ -17,18 +17,22 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     points_per_batch: int = 5_000_000
     page_size: int = 1_000
     unfinished_batches: int = 1_000
+    event_streams: int = 500
+    wait_s: int = 60
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that may differ between two installations.
 
     `allowed_hosts` are the values of the Host header (without port) that are answered while no
-    authentication exists; empty means that any is.
+    authentication exists; empty means that any is. Batches that ended more than
+    `retention_days` ago are deleted; 0 keeps them for ever.
     """
 
     database_url: str = DEFAULT_DATABASE_URL
     allowed_hosts: tuple[str, ...] = LOOPBACK_HOSTS
     compute_processes: int = 0
+    retention_days: int = 0
     log_level: str = "INFO"
     limits: Limits = Limits()
 
@@ -44,6 +48,8 @@ def read_settings(environment: Mapping[str, str] = os.environ) -> Settings:
         found["log_level"] = level.upper()
     if processes := environment.get("TRAINARD_COMPUTE_PROCESSES"):
         found["compute_processes"] = _count("TRAINARD_COMPUTE_PROCESSES", processes)
+    if days := environment.get("TRAINARD_RETENTION_DAYS"):
+        found["retention_days"] = _count("TRAINARD_RETENTION_DAYS", days)
     limits = {
         name: _count(variable, environment[variable])
         for name in Limits.__struct_fields__

@@ -96,6 +96,20 @@ PROBLEM_TYPES: Final[dict[str, ProblemType]] = dict(
             "Results can be read when the batch has ended; Retry-After says when to look again.",
         ),
         _type(
+            "nothing-to-retry",
+            409,
+            "Every point of the batch is done",
+            "A retry computes what was canceled, expired or could not be computed. Points that "
+            "break a rule break it again: change their inputs and post a new batch.",
+        ),
+        _type(
+            "needs-postgresql",
+            409,
+            "The service runs on SQLite, this needs PostgreSQL",
+            "Batches are published as rows of a PostgreSQL table. With the embedded database the "
+            "same columns come as an export.",
+        ),
+        _type(
             "precondition-failed",
             412,
             "The object has changed since it was read",
@@ -182,6 +196,13 @@ PROBLEM_TYPES: Final[dict[str, ProblemType]] = dict(
             503,
             "Too many batches wait already",
             "Wait until some of them have ended, or cancel some.",
+        ),
+        _type(
+            "too-many-streams",
+            503,
+            "Too many event streams are open",
+            "Close some, come back later, or read the batch itself now and then. The limit is "
+            "shown by GET /v1/meta.",
         ),
         _type(
             "not-ready",

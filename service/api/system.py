@@ -2,7 +2,7 @@
 
 import hashlib
 from functools import cache
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 from litestar.handlers import HTTPRouteHandler
@@ -39,7 +39,13 @@ class ShownLimits(msgspec.Struct, frozen=True, kw_only=True):
     points_per_batch: int
     page_size: int
     unfinished_batches: int
+    event_streams: int
+    wait_s: int
     ranks: int
+    retention_days: Annotated[
+        int,
+        msgspec.Meta(description="Batches that ended longer ago are deleted; 0: kept for ever."),
+    ]
 
 
 class About(msgspec.Struct, frozen=True, kw_only=True):
@@ -125,11 +131,12 @@ async def get_metrics(request: ApiRequest) -> ApiResponse:
 async def get_meta(request: ApiRequest) -> ApiResponse:
     """Answer with what decides numbers and what is refused."""
     refuse_query(request)
-    limits = msgspec.structs.asdict(settings_of(request).limits)
+    settings = settings_of(request)
+    limits = msgspec.structs.asdict(settings.limits)
     return json_answer(
         About(
             versions=VERSIONS,
-            limits=ShownLimits(**limits, ranks=MAX_RANKS),
+            limits=ShownLimits(**limits, ranks=MAX_RANKS, retention_days=settings.retention_days),
             migration=migration_head(),
         )
     )
