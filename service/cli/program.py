@@ -24,6 +24,7 @@ COMMANDS = {
     "demo": Entry("demo", "Start a service, post the example batch and print what it loses."),
     "evaluate": Entry("evaluate", "Compute one scenario, or a grid of them, from a file."),
     "import-rates": Entry("import_rates", "Store dated GPU-hour rates from a CSV file."),
+    "prune": Entry("prune", "Delete old batches."),
     "migrate": Entry("migrate", "Bring a database to the newest tables."),
     "openapi": Entry("openapi", "Print, write or check the OpenAPI document."),
 }

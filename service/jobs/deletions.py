@@ -6,8 +6,10 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from uuid import UUID
 
+from msgspec import Struct
+
 from service.db import deletions
-from service.db.deletions import list_marked, mark_sent
+from service.db.deletions import compact, list_marked, mark_sent
 from service.db.engine import Connection, Database
 from service.errors import ConflictError, PreconditionFailedError
 from service.jobs import publications
@@ -15,6 +17,19 @@ from service.jobs.actors import Actor
 from service.jobs.batch_documents import TERMINAL_STATES
 from service.jobs.batches import require_batch
 from service.jobs.task import Task
+
+__all__ = [
+    "TASK",
+    "Expired",
+    "compact",
+    "count_expired",
+    "delete_batch",
+    "fail",
+    "free_mb",
+    "list_left",
+    "mark_expired",
+    "run",
+]
 
 # SQLite has one writer, and others look for their turn every few milliseconds: they must find
 # the lock free far more often than not.
@@ -53,6 +68,32 @@ def mark_expired(connection: Connection, now: datetime, retention_days: int) -> 
         return 0
     moment = now - timedelta(days=retention_days)
     return deletions.mark_ended_before(connection, moment, states=TERMINAL_STATES, now=now)
+
+
+class Expired(Struct, frozen=True, kw_only=True):
+    """How much a retention would delete."""
+
+    num_batches: int
+    num_points: int
+
+
+def count_expired(connection: Connection, now: datetime, retention_days: int) -> Expired:
+    """What `mark_expired` would delete in all."""
+    num_batches, num_points = deletions.count_ended_before(
+        connection, now - timedelta(days=retention_days), states=TERMINAL_STATES
+    )
+    return Expired(num_batches=num_batches, num_points=num_points)
+
+
+def list_left(connection: Connection) -> list[UUID]:
+    """Deleted batches of which rows are left, whether their deletion runs, waits or failed."""
+    return list_marked(connection)
+
+
+def free_mb(database: Database) -> float:
+    """Megabytes of freed pages in the embedded file."""
+    with database.read() as connection:
+        return deletions.free_bytes(connection) / 1e6
 
 
 def run(database: Database, batch_id: UUID) -> None:
