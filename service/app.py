@@ -9,23 +9,28 @@ from litestar import Litestar
 from litestar.handlers import HTTPRouteHandler
 
 from service.api import (
+    batch_events,
+    batch_retries,
     batches,
     comparisons,
+    deletions,
     docs,
     evaluations,
     exports,
     problem_pages,
     profiles,
+    publications,
     rates,
     results,
     system,
 )
+from service.api.batch_watch import BatchWatch
 from service.api.edge import GuardedApp
 from service.api.logs import configure_logs
 from service.api.metrics import Metrics
 from service.api.problems import answer_error
 from service.db.engine import Database
-from service.jobs.runner import Runner
+from service.jobs.runtime import Runtime
 from service.settings import Settings
 
 ROUTES: tuple[Iterable[HTTPRouteHandler], ...] = (
@@ -33,6 +38,10 @@ ROUTES: tuple[Iterable[HTTPRouteHandler], ...] = (
     profiles.routes,
     rates.routes,
     batches.routes,
+    deletions.routes,
+    publications.routes,
+    batch_retries.routes,
+    batch_events.routes,
     results.routes,
     comparisons.routes,
     exports.routes,
@@ -48,18 +57,21 @@ def create_app(settings: Settings, database: Database | None = None) -> Litestar
     A `database` that is passed in stays open when the app stops.
     """
     opened = database or Database(settings.database_url)
-    runner = Runner(opened, processes=settings.compute_processes)
+    engine = Runtime(
+        opened, processes=settings.compute_processes, retention_days=settings.retention_days
+    )
 
     @asynccontextmanager
     async def serving(_app: Litestar) -> AsyncIterator[None]:
         configure_logs(settings.log_level)
         app.state.turns = anyio.CapacityLimiter(1)
-        runner.start()
+        engine.start()
         try:
             yield
         finally:
+            app.state.batch_watch.stop()
             # It ends the chunks in hand; other requests are still answered meanwhile.
-            await anyio.to_thread.run_sync(runner.stop)
+            await anyio.to_thread.run_sync(engine.stop)
             if database is None:
                 opened.close()
 
@@ -74,7 +86,8 @@ def create_app(settings: Settings, database: Database | None = None) -> Litestar
     )
     app.state.settings = settings
     app.state.database = opened
-    app.state.runner = runner
+    app.state.batch_watch = BatchWatch(opened)
+    app.state.engine = engine
     app.state.metrics = Metrics()
-    app.state.metrics.watch_points(lambda: runner.points_computed)
+    app.state.metrics.watch_points(lambda: engine.points_stored)
     return app

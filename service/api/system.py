@@ -79,7 +79,7 @@ async def get_health(request: ApiRequest) -> ApiResponse:
         operation_id="get_readiness",
         summary="Whether requests can be served",
         description="503 when the database cannot be reached, its tables are of another version "
-        "than the program, or the batch runner has ended.",
+        "than the program, or batches are not looked after.",
         tag=TAG,
         answers={200: Answer(description="They can", body=Health)},
     ),
@@ -97,8 +97,12 @@ async def get_readiness(request: ApiRequest) -> ApiResponse:
             "run trainard migrate",
             problem="not-ready",
         )
-    if not request.app.state.runner.is_alive:
-        raise UnavailableError("the batch runner does not run", problem="not-ready")
+    engine = request.app.state.engine
+    if not engine.is_alive or engine.fault is not None:
+        raise UnavailableError(
+            f"batches are not looked after: {engine.fault or 'the engine has ended'}",
+            problem="not-ready",
+        )
     return json_answer(Health())
 
 

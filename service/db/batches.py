@@ -114,74 +114,108 @@ def item_counts(connection: Connection, batch_ids: Sequence[UUID]) -> dict[UUID,
     return {row.batch_id: dict(row._mapping) for row in rows}  # noqa: SLF001 - public in SQLAlchemy
 
 
-def claim_batch(
-    connection: Connection, *, runner: str, now: datetime, lease_until: datetime
-) -> Row[Any] | None:
-    """Take the oldest batch that waits or whose runner is gone; None when there is none.
-
-    Two runners never get the same batch: on PostgreSQL the row is locked and locked rows are
-    passed over, on SQLite the transaction is the only writer.
-    """
+def start_batch(connection: Connection, batch_id: UUID, now: datetime) -> None:
+    """Note that the first chunk is being computed, if the batch still waits."""
     c = scenario_batch.c
-    free = or_(
-        c.state == "queued",
-        and_(
-            c.state.in_(("running", "canceling")), or_(c.lease_until.is_(None), c.lease_until < now)
-        ),
-    )
-    query = select(c.id).where(free).order_by(c.created_at, c.id).limit(1)
-    if connection.dialect.name == "postgresql":
-        query = query.with_for_update(skip_locked=True)
-    batch_id = connection.scalar(query)
-    if batch_id is None:
-        return None
     connection.execute(
         update(scenario_batch)
-        .where(c.id == batch_id)
-        .values(
-            runner=runner,
-            lease_until=lease_until,
-            state=case((c.state == "queued", "running"), else_=c.state),
-            running_at=func.coalesce(c.running_at, now),
-            version=c.version + 1,
+        .where(c.id == batch_id, c.state == "queued")
+        .values(state="running", running_at=now, version=c.version + 1)
+    )
+
+
+def lock_batch(connection: Connection, batch_id: UUID) -> Row[Any] | None:
+    """The batch, not changed by anybody else until the transaction ends; None when it is gone.
+
+    On SQLite the transaction is the only writer already. On PostgreSQL the key is left out of the
+    lock: each chunk's blocks refer to it, and two chunks would wait for each other for ever.
+    """
+    query = select(scenario_batch).where(scenario_batch.c.id == batch_id)
+    if connection.dialect.name == "postgresql":
+        query = query.with_for_update(key_share=True)
+    return connection.execute(query).one_or_none()
+
+
+def find_batch(connection: Connection, batch_id: UUID) -> Row[Any] | None:
+    """The batch, whatever its team; None when it is gone."""
+    return connection.execute(
+        select(scenario_batch).where(scenario_batch.c.id == batch_id)
+    ).one_or_none()
+
+
+def unsent_batches(connection: Connection, version: int, limit: int) -> list[Row[Any]]:
+    """Unfinished batches whose chunks no workflow of the version was made for, oldest first."""
+    c = scenario_batch.c
+    return list(
+        connection.execute(
+            select(c.id, c.team_id, c.priority, c.points_total)
+            .where(
+                c.state.in_(("queued", "running")),
+                or_(c.enqueued_version.is_(None), c.enqueued_version < version),
+            )
+            .order_by(c.created_at, c.id)
+            .limit(limit)
         )
     )
-    return connection.execute(select(scenario_batch).where(c.id == batch_id)).one()
 
 
-def hold_batch(
-    connection: Connection, batch_id: UUID, *, runner: str, lease_until: datetime | None
-) -> str | None:
-    """Renew (or, with None, give back) the lease; returns the state, or None when it is lost."""
-    c = scenario_batch.c
-    held = connection.execute(
+def mark_sent(connection: Connection, batch_id: UUID, version: int) -> None:
+    """Note that workflows of the version were made for the batch's chunks."""
+    connection.execute(
         update(scenario_batch)
-        .where(c.id == batch_id, c.runner == runner, c.state.in_(UNFINISHED))
-        .values(lease_until=lease_until)
+        .where(scenario_batch.c.id == batch_id)
+        .values(enqueued_version=version)
     )
-    if held.rowcount != 1:
-        return None
-    return connection.scalar(select(c.state).where(c.id == batch_id))
 
 
-def lease_holders(connection: Connection) -> list[str]:
-    """Names of the runners that hold an unfinished batch with a lease."""
+def forget_sent(connection: Connection) -> None:
+    """Have the chunks of all unfinished batches enqueued anew (those enqueued stay as they are)."""
+    connection.execute(
+        update(scenario_batch)
+        .where(scenario_batch.c.state.in_(UNFINISHED))
+        .values(enqueued_version=None)
+    )
+
+
+def has_unfinished(connection: Connection) -> bool:
+    """Whether any batch waits or runs."""
+    found = select(scenario_batch.c.id).where(scenario_batch.c.state.in_(UNFINISHED)).limit(1)
+    return connection.scalar(found) is not None
+
+
+def batches_to_end(connection: Connection, now: datetime, limit: int) -> list[UUID]:
+    """Unfinished batches that are to be canceled, are past their deadline or have all points."""
     c = scenario_batch.c
     return list(
         connection.scalars(
-            select(c.runner)
-            .where(c.state.in_(UNFINISHED), c.runner.is_not(None), c.lease_until.is_not(None))
-            .distinct()
+            select(c.id)
+            .where(
+                c.state.in_(UNFINISHED),
+                or_(
+                    c.state == "canceling",
+                    c.deadline_at <= now,
+                    c.points_done >= c.points_total,
+                ),
+            )
+            .order_by(c.created_at, c.id)
+            .limit(limit)
         )
     )
 
 
-def end_leases(connection: Connection, runner: str) -> None:
-    """End all leases of a runner: its batches may be taken at once."""
-    connection.execute(
-        update(scenario_batch)
-        .where(scenario_batch.c.runner == runner, scenario_batch.c.state.in_(UNFINISHED))
-        .values(lease_until=None)
+def items_of_points(
+    connection: Connection, batch_id: UUID, start: int, stop: int
+) -> list[Row[Any]]:
+    """The items that have points in [start, stop), in order."""
+    c = batch_item.c
+    return list(
+        connection.execute(
+            select(batch_item)
+            .where(
+                c.batch_id == batch_id, c.first_point < stop, c.first_point + c.num_points > start
+            )
+            .order_by(c.position)
+        )
     )
 
 
@@ -192,6 +226,26 @@ def written_chunks(connection: Connection, batch_id: UUID) -> set[int]:
     )
 
 
+def chunk_failures(connection: Connection, batch_id: UUID) -> dict[int, str]:
+    """The chunks that could not be computed, each with its reason."""
+    c = chunk_ledger.c
+    rows = connection.execute(
+        select(c.chunk, c.failure)
+        .where(c.batch_id == batch_id, c.failure.is_not(None))
+        .order_by(c.chunk)
+    )
+    return {row.chunk: row.failure for row in rows}
+
+
+def get_chunk(connection: Connection, batch_id: UUID, chunk: int) -> Row[Any] | None:
+    """The ledger row of a chunk; None when it is not recorded."""
+    return connection.execute(
+        select(chunk_ledger).where(
+            chunk_ledger.c.batch_id == batch_id, chunk_ledger.c.chunk == chunk
+        )
+    ).one_or_none()
+
+
 def record_chunk(
     connection: Connection,
     *,
@@ -200,8 +254,13 @@ def record_chunk(
     chunk: int,
     items: Sequence[tuple[UUID, int, int]],
     now: datetime,
+    worker: str | None,
+    failure: str | None = None,
 ) -> None:
-    """Write the ledger row and add `(item, points, failed points)` to the progress."""
+    """Write the ledger row and add `(item, points, failed points)` to the progress.
+
+    `failure` says why the chunk could not be computed: it has no blocks then.
+    """
     points = sum(item[1] for item in items)
     failed = sum(item[2] for item in items)
     connection.execute(
@@ -212,6 +271,8 @@ def record_chunk(
             num_points=points,
             points_failed=failed,
             created_at=now,
+            worker=worker,
+            failure=failure,
         )
     )
     for item_id, num_points, num_failed in items:

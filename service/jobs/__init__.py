@@ -1,1 +1,1 @@
-"""Use cases: called alike by API, CLI and the batch runner."""
+"""Use cases: called alike by API, CLI and the durable engine."""

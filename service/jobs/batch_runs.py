@@ -1,196 +1,201 @@
-"""The steps of running a batch: claim, hold, store a chunk, finish. Each is one transaction."""
+"""The steps of running a batch: load a chunk, store it, finish. Each is one transaction.
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+Nothing here knows who calls it, how often or in which order: the ledger decides what is done.
+"""
+
 from datetime import datetime
-from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
 import msgspec
 import numpy as np
-import uuid_utils.compat
+from msgspec import Struct
 
-from service.db import batches, pricings
-from service.db.blocks import BLOCK_POINTS, write_blocks
+from service.db import batches
+from service.db.block_copies import copy_blocks
+from service.db.blocks import BLOCK_POINTS, read_columns, write_blocks
 from service.db.engine import Connection, Row
-from service.db.results import fetch_points
-from service.jobs.chunks import ComputedChunk, ItemSpan, num_chunks
+from service.jobs.chunks import ComputedChunk, ItemSpan
 from service.jobs.planning import CHUNK_POINTS
-from service.jobs.rates import rates_for
-from service.reports.pricing import price_days
 
-SUMMARY_COLUMNS = (
-    "num_gpus",
-    "period_days",
-    "ideal_step_ms",
-    "step_mean_ms",
-    "efficiency_fraction",
-    "gpu_hours_available",
-    "gpu_hours_lost",
-    "gpu_hours_not_useful",
-)
 BLOCKS_PER_CHUNK = CHUNK_POINTS // BLOCK_POINTS
 
 
-@dataclass(kw_only=True)
-class Run:
-    """A batch that this runner holds; `chunks` are those not stored yet."""
+class ChunkWork(Struct, frozen=True, kw_only=True):
+    """A chunk that is to be recorded: `spans` are the items that have points in it."""
 
     batch_id: UUID
     team_id: UUID
-    num_points: int
+    chunk: int
     columns: tuple[str, ...]
     spans: list[ItemSpan]
-    item_ids: list[UUID]
-    chunks: set[int]
-    canceling: bool
+    item_ids: dict[int, UUID]
+    source: UUID | None
+    is_first: bool
 
-    def spans_of(self, chunk: int) -> list[ItemSpan]:
-        """The items that have points in the chunk."""
-        start = chunk * CHUNK_POINTS
+    @property
+    def first_point(self) -> int:
+        """The first point of the chunk."""
+        return self.chunk * CHUNK_POINTS
+
+    @property
+    def num_points(self) -> int:
+        """Points of the chunk."""
+        return sum(points for _, points in self.item_points())
+
+    def item_points(self) -> list[tuple[int, int]]:
+        """For each item of the chunk its position and how many points it has there."""
+        stop = self.first_point + CHUNK_POINTS
         return [
-            span
+            (
+                span.position,
+                min(stop, span.first_point + span.num_points)
+                - max(self.first_point, span.first_point),
+            )
             for span in self.spans
-            if span.first_point < start + CHUNK_POINTS
-            and span.first_point + span.num_points > start
         ]
 
 
-def claim(
-    connection: Connection, *, runner: str, now: datetime, lease_until: datetime
-) -> Run | None:
-    """Take the oldest free batch, with what is still to be computed; None when there is none."""
-    batch = batches.claim_batch(connection, runner=runner, now=now, lease_until=lease_until)
-    if batch is None:
+class ReusedChunk(Struct, frozen=True, kw_only=True):
+    """The chunk of an identical batch, with the progress of its items as `ComputedChunk` has it."""
+
+    source: UUID
+    progress: list[tuple[int, int, int]]
+
+
+class FailedChunk(Struct, frozen=True, kw_only=True):
+    """A chunk that cannot be computed, and why."""
+
+    reason: str
+
+
+ChunkOutcome = ComputedChunk | ReusedChunk | FailedChunk
+
+
+class BatchEndedError(Exception):
+    """The batch was ended (canceled, expired, deleted) while the chunk was computed."""
+
+
+class SourceGoneError(Exception):
+    """The batch whose blocks were to be copied is deleted: the chunk must be computed."""
+
+
+def load_chunk(
+    connection: Connection, batch_id: UUID, chunk: int, now: datetime
+) -> ChunkWork | None:
+    """What is to be done for a chunk; None when it is recorded or the batch takes no more."""
+    batch = batches.find_batch(connection, batch_id)
+    if batch is None or not _takes_chunks(batch, now):
         return None
-    items = batches.list_items(connection, [batch.id])
-    return Run(
+    if batches.get_chunk(connection, batch_id, chunk) is not None:
+        return None
+    start = chunk * CHUNK_POINTS
+    items = batches.items_of_points(connection, batch_id, start, start + CHUNK_POINTS)
+    return ChunkWork(
         batch_id=batch.id,
         team_id=batch.team_id,
-        num_points=batch.points_total,
+        chunk=chunk,
         columns=tuple(batch.columns),
         spans=[_span(item) for item in items],
-        item_ids=[item.id for item in items],
-        chunks=set(range(num_chunks(batch.points_total)))
-        - batches.written_chunks(connection, batch.id),
-        canceling=batch.state == "canceling",
+        item_ids={item.position: item.id for item in items},
+        source=batch.reused_from,
+        is_first=batch.state == "queued",
     )
 
 
-def hold(
-    connection: Connection, run: Run, *, runner: str, lease_until: datetime | None
-) -> str | None:
-    """Renew the lease; returns the batch's state, None when another runner has it."""
-    return batches.hold_batch(connection, run.batch_id, runner=runner, lease_until=lease_until)
-
-
-def holders(connection: Connection) -> list[str]:
-    """Names of the runners that hold a batch with a lease."""
-    return batches.lease_holders(connection)
-
-
-def release(connection: Connection, runner: str) -> None:
-    """End all leases of a runner."""
-    batches.end_leases(connection, runner)
-
-
-def store_chunk(connection: Connection, run: Run, computed: ComputedChunk, now: datetime) -> None:
-    """Write the chunk's blocks, its ledger row and the progress."""
-    write_blocks(
-        connection,
-        run.team_id,
-        run.batch_id,
-        computed.chunk * BLOCKS_PER_CHUNK,
-        computed.blocks,
+def find_reusable(connection: Connection, work: ChunkWork) -> ReusedChunk | None:
+    """The stored chunk of the identical batch, if it is there and was computed."""
+    if work.source is None:
+        return None
+    source = batches.find_batch(connection, work.source)
+    recorded = batches.get_chunk(connection, work.source, work.chunk)
+    if source is None or source.deleted_at is not None:
+        return None
+    if recorded is None or recorded.failure is not None:
+        return None
+    first = work.chunk * BLOCKS_PER_CHUNK
+    blocks = range(first, first + BLOCKS_PER_CHUNK)
+    found = read_columns(connection, work.source, ("item", "failure"), blocks)
+    positions = found["item"].astype(np.int64)
+    if len(positions) != work.num_points:
+        return None
+    failed = np.bincount(positions[found["failure"] != 0], minlength=int(positions.max()) + 1)
+    return ReusedChunk(
+        source=work.source,
+        progress=[
+            (position, points, int(failed[position])) for position, points in work.item_points()
+        ],
     )
+
+
+def start(connection: Connection, batch_id: UUID, now: datetime) -> None:
+    """Note that the first chunk of the batch is being computed."""
+    batches.start_batch(connection, batch_id, now)
+
+
+def store_chunk(
+    connection: Connection, work: ChunkWork, outcome: ChunkOutcome, *, worker: str, now: datetime
+) -> None:
+    """Write the chunk's blocks, its ledger row and the progress.
+
+    Nothing is written for a chunk that is recorded already. Raises `BatchEndedError` when the
+    batch takes no more and `SourceGoneError` when there is nothing to copy any more: then the
+    transaction must be rolled back.
+    """
+    # The blocks first: the batch's row, which all its chunks must lock, is held for the short rest.
+    if batches.get_chunk(connection, work.batch_id, work.chunk) is not None:
+        return
+    progress = _write(connection, work, outcome)
+    batch = batches.lock_batch(connection, work.batch_id)
+    if batch is None or not _takes_chunks(batch, now):
+        raise BatchEndedError
     batches.record_chunk(
         connection,
-        team_id=run.team_id,
-        batch_id=run.batch_id,
-        chunk=computed.chunk,
-        items=[
-            (run.item_ids[position], points, failed)
-            for position, points, failed in computed.progress
-        ],
+        team_id=work.team_id,
+        batch_id=work.batch_id,
+        chunk=work.chunk,
+        items=[(work.item_ids[position], points, failed) for position, points, failed in progress],
         now=now,
+        worker=worker,
+        failure=outcome.reason if isinstance(outcome, FailedChunk) else None,
     )
 
 
-def finish(
-    connection: Connection, run: Run, *, runner: str, now: datetime, failure: str | None
+def fail_chunk(
+    connection: Connection, batch_id: UUID, chunk: int, reason: str, *, worker: str, now: datetime
 ) -> None:
-    """End the batch: final state, headline summaries and the prices that it is shown with."""
-    if batches.hold_batch(connection, run.batch_id, runner=runner, lease_until=None) is None:
-        return
-    batch = batches.get_batch(connection, run.team_id, run.batch_id)
-    assert batch is not None  # noqa: S101 - held by the line above, in this transaction
-    items = batches.list_items(connection, [run.batch_id])
-    state = _final_state(batch, items, failure)
-    if batch.points_done:
-        pricings.insert_summaries(connection, _summaries(connection, batch, items))
-    price_batch(connection, batch, items, currency=batch.currency, now=now, actor=batch.created_by)
-    batches.set_state(
+    """Record that a chunk cannot be computed, unless it is recorded or the batch has ended."""
+    work = load_chunk(connection, batch_id, chunk, now)
+    if work is not None:
+        store_chunk(connection, work, FailedChunk(reason=reason), worker=worker, now=now)
+
+
+def _takes_chunks(batch: Row[Any], now: datetime) -> bool:
+    if batch.state not in {"queued", "running"} or batch.deleted_at is not None:
+        return False
+    return batch.deadline_at is None or batch.deadline_at > now
+
+
+def _write(
+    connection: Connection, work: ChunkWork, outcome: ChunkOutcome
+) -> list[tuple[int, int, int]]:
+    first_block = work.chunk * BLOCKS_PER_CHUNK
+    if isinstance(outcome, FailedChunk):
+        return [(position, points, points) for position, points in work.item_points()]
+    if isinstance(outcome, ComputedChunk):
+        write_blocks(connection, work.team_id, work.batch_id, first_block, outcome.blocks)
+        return outcome.progress
+    copied = copy_blocks(
         connection,
-        run.batch_id,
-        state,
-        expected=batches.UNFINISHED,
-        ended_at=now,
-        failure=failure,
-        lease_until=None,
+        source=outcome.source,
+        target=work.batch_id,
+        team_id=work.team_id,
+        first=first_block,
+        stop=first_block + BLOCKS_PER_CHUNK,
     )
-
-
-def price_batch(
-    connection: Connection,
-    batch: Row[Any],
-    items: Iterable[Row[Any]],
-    *,
-    currency: str | None,
-    now: datetime,
-    actor: str,
-) -> None:
-    """Keep which rates, and how many days of each, price every item (decisions 15)."""
-    header = {
-        "id": uuid_utils.compat.uuid7(),
-        "team_id": batch.team_id,
-        "created_by": actor,
-        "batch_id": batch.id,
-        "sequence": pricings.next_sequence(connection, batch.id),
-        "currency": currency,
-        "rates_as_of": now,
-    }
-    lines = []
-    for item in items:
-        for rate_id, amount, days in _priced_days(connection, item, currency):
-            lines.append(
-                {
-                    "id": uuid_utils.compat.uuid7(),
-                    "team_id": batch.team_id,
-                    "pricing_id": header["id"],
-                    "item_id": item.id,
-                    "rate_id": rate_id,
-                    "amount": amount,
-                    "num_days": days,
-                }
-            )
-    pricings.insert_pricing(connection, header, lines)
-
-
-def _priced_days(
-    connection: Connection, item: Row[Any], currency: str | None
-) -> list[tuple[UUID | None, Decimal | None, int]]:
-    period_days: int = item.scenario["period_days"]
-    if currency is None or item.gpu_type is None:
-        return [(None, None, period_days)]
-    rates = rates_for(connection, item.team_id, item.gpu_type, currency, item.cost_center)
-    window = price_days(rates, item.start_on, period_days)
-    lines: list[tuple[UUID | None, Decimal | None, int]] = [
-        (UUID(line.rate_id), line.price, line.days) for line in window.lines
-    ]
-    if window.unpriced_days:
-        lines.append((None, None, window.unpriced_days))
-    return lines
+    if copied == 0:
+        raise SourceGoneError
+    return outcome.progress
 
 
 def _span(item: Row[Any]) -> ItemSpan:
@@ -201,46 +206,3 @@ def _span(item: Row[Any]) -> ItemSpan:
         first_point=item.first_point,
         num_points=item.num_points,
     )
-
-
-def _final_state(batch: Row[Any], items: list[Row[Any]], failure: str | None) -> str:
-    if failure is not None:
-        return "failed"
-    if batch.state == "canceling":
-        return "canceled"
-    if all(item.points_failed == item.num_points for item in items):
-        return "failed"
-    return "partially_failed" if batch.points_failed else "succeeded"
-
-
-def _summaries(
-    connection: Connection, batch: Row[Any], items: list[Row[Any]]
-) -> list[dict[str, Any]]:
-    written = batches.written_chunks(connection, batch.id)
-    headlined = [
-        item
-        for item in items
-        if item.headline_point is not None and item.headline_point // CHUNK_POINTS in written
-    ]
-    points = np.array([item.headline_point for item in headlined], dtype=np.int64)
-    if not len(points):
-        return []
-    table = fetch_points(connection, batch.id, points, ("failure", *SUMMARY_COLUMNS))
-    return [
-        {
-            "id": uuid_utils.compat.uuid7(),
-            "team_id": batch.team_id,
-            "created_by": batch.created_by,
-            "batch_id": batch.id,
-            "item_id": item.id,
-            "point": item.headline_point,
-            "name": item.name,
-            "profile_slug": item.profile_slug,
-            "profile_revision": item.profile_revision,
-            "start_on": item.start_on,
-            "model_version": batch.model_version,
-            **{name: table[name][row].item() for name in SUMMARY_COLUMNS},
-        }
-        for row, item in enumerate(headlined)
-        if table["failure"][row] == 0
-    ]

@@ -15,7 +15,7 @@ from service.db.engine import Connection
 from service.errors import FieldFault, InvalidError
 from service.jobs.actors import Actor
 from service.jobs.batch_documents import Currency
-from service.jobs.batch_runs import price_batch
+from service.jobs.batch_ends import price_batch
 from service.jobs.batches import require_batch, require_finished
 from service.jobs.prices import BatchPrices, read_all_prices
 from service.reports.money import CostStatus, MoneyError, minor_digits

@@ -23,7 +23,7 @@ from service.jobs.rate_documents import RateIn
 from service.jobs.rates import create_rate
 from service.jobs.repricings import RepricingIn
 from service.jobs.result_queries import ResultsQuery
-from service.jobs.runner import Runner
+from tests.jobs.completed import complete
 from service.reports.export import EXPORTERS
 from service.reports.money import Money
 from service.settings import Limits
@@ -74,7 +74,7 @@ def run(database: Database, *, start_on: str = "2026-12-01", **item: Any) -> Bat
     }
     with database.write() as connection:
         batch = batches.submit(connection, ACTOR, document, Limits())
-    Runner(database).run_pending()
+    complete(database)
     with database.read() as connection:
         return batches.get(connection, ACTOR, batch.id)
 
@@ -193,7 +193,7 @@ def test_a_key_met_twice_is_named(database: Database) -> None:
     items = [{"custom_id": name, "name": "same", "profile": "prod"} for name in ("first", "second")]
     with database.write() as connection:
         twice = batches.submit(connection, ACTOR, {"name": "b", "items": items}, Limits())
-    Runner(database).run_pending()
+    complete(database)
     with pytest.raises(InvalidError, match="same") as caught:
         compare(database, twice.id, twice.id)
     assert caught.value.problem == "duplicate-key"

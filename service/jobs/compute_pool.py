@@ -1,0 +1,114 @@
+"""Processes that compute chunks; a chunk that kills its process is found out and named.
+
+When a pool's process dies, every chunk that the pool had in hand is lost and nobody knows whose
+fault it was. Each of them is then computed in a process of its own: only the guilty one dies again.
+"""
+
+import multiprocessing
+import multiprocessing.connection
+import os
+import signal
+import threading
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+
+import structlog
+
+from service.jobs.batch_runs import ChunkWork
+from service.jobs.chunks import ComputedChunk, compute_chunk
+
+# Alone, so that it is the chunk's own doing; twice, since a machine may kill for want of memory.
+ATTEMPTS_ALONE = 2
+# Below it starting a process, and sending the columns, costs more than the event loop's stall.
+INLINE_POINTS = 20_000
+
+log = structlog.get_logger()
+
+
+class PoisonedChunkError(Exception):
+    """The chunk killed each process that computed it."""
+
+
+class ComputePool:
+    """Computes chunks off the calling thread; it may be called from many threads."""
+
+    def __init__(self, processes: int) -> None:
+        self.processes = processes
+        self._pool: ProcessPoolExecutor | None = None
+        self._lock = threading.Lock()
+
+    def compute(self, work: ChunkWork) -> ComputedChunk:
+        """The chunk's encoded blocks; raises `PoisonedChunkError`, and what computing raises."""
+        if work.num_points <= INLINE_POINTS:
+            return compute_chunk(work.chunk, work.spans, work.columns)
+        pool = self._ready()
+        try:
+            return pool.submit(compute_chunk, work.chunk, work.spans, work.columns).result()
+        except BrokenProcessPool:
+            log.warning("compute_process_died", batch=str(work.batch_id), chunk=work.chunk)
+            self._discard(pool)
+        return self._compute_alone(work)
+
+    def close(self) -> None:
+        """End the processes; chunks that are being computed are lost."""
+        with self._lock:
+            pool, self._pool = self._pool, None
+        if pool is not None:
+            pool.shutdown(wait=True, cancel_futures=True)
+
+    def _compute_alone(self, work: ChunkWork) -> ComputedChunk:
+        for attempt in range(1, ATTEMPTS_ALONE + 1):
+            with _new_pool(1) as pool:
+                try:
+                    return pool.submit(compute_chunk, work.chunk, work.spans, work.columns).result()
+                except BrokenProcessPool:
+                    log.warning(
+                        "chunk_killed_its_process",
+                        batch=str(work.batch_id),
+                        chunk=work.chunk,
+                        attempt=attempt,
+                    )
+        raise PoisonedChunkError(
+            f"chunk {work.chunk} (points {work.first_point} to "
+            f"{work.first_point + work.num_points - 1}) killed its process {ATTEMPTS_ALONE} times"
+        )
+
+    def _ready(self) -> ProcessPoolExecutor:
+        with self._lock:
+            if self._pool is None:
+                self._pool = _new_pool(self.processes)
+            return self._pool
+
+    def _discard(self, broken: ProcessPoolExecutor) -> None:
+        with self._lock:
+            if self._pool is broken:
+                self._pool = None
+        broken.shutdown(wait=False, cancel_futures=True)
+
+
+def _new_pool(processes: int) -> ProcessPoolExecutor:
+    # Spawned, not forked: the serving process has threads. A C call that holds the GIL
+    # for 0.3 s froze the event loop for as long from a thread, 22-54 ms from a process.
+    return ProcessPoolExecutor(
+        max_workers=processes,
+        mp_context=multiprocessing.get_context("spawn"),
+        initializer=end_with_parent,
+    )
+
+
+def end_with_parent() -> None:
+    """In a compute process: end when the parent does, however it ends, and not before.
+
+    A killed parent cannot end its pool, and the pool's processes would wait for work for ever.
+    Signals to the whole group (Ctrl-C, a service manager) are for the parent, which drains.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        threading.Thread(target=_end_after, args=(parent.sentinel,), daemon=True).start()
+
+
+def _end_after(sentinel: int) -> None:
+    multiprocessing.connection.wait([sentinel])
+    os._exit(1)

@@ -1,0 +1,201 @@
+"""The steps of the workflows: compute and store a chunk, end its batch, run a task.
+
+Each may be interrupted anywhere and is then run again, perhaps by another process: the ledger and
+the rows' states decide what is left to do. Nothing here knows which engine runs it.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import TypeVar
+from uuid import UUID
+
+import structlog
+
+from service.db.engine import Connection, Database, OperationalError
+from service.jobs import batch_ends, batch_runs
+from service.jobs.batch_runs import (
+    BatchEndedError,
+    ChunkOutcome,
+    ChunkWork,
+    FailedChunk,
+    ReusedChunk,
+    SourceGoneError,
+)
+from service.jobs.chunks import ComputedChunk
+from service.jobs.compute_pool import ComputePool, PoisonedChunkError
+from service.jobs.tasks import TASKS
+
+STORE_ATTEMPTS = 5
+TASK_PATIENCE_S = 60.0
+
+T = TypeVar("T")
+Transact = Callable[[Callable[[Connection], None]], None]
+
+log = structlog.get_logger()
+
+
+class HandedOverError(BaseException):
+    """The process stops: the workflow is left as it is, for another process to take over.
+
+    No `Exception`, which the engine would record as the workflow's final outcome.
+    """
+
+
+class Workflows:
+    """Runs the workflows of one process; `transact` is the transaction that a chunk is stored in.
+
+    `name` is written to the ledger beside the chunk.
+    """
+
+    def __init__(
+        self, database: Database, pool: ComputePool, name: str, transact: Transact
+    ) -> None:
+        self.database = database
+        self.pool = pool
+        self.name = name
+        self.points_stored = 0
+        self.num_active = 0
+        self._transact = transact
+        self._stopping = threading.Event()
+        self._lock = threading.Lock()
+
+    @property
+    def is_stopping(self) -> bool:
+        """Whether no more work is taken."""
+        return self._stopping.is_set()
+
+    def stop(self) -> None:
+        """Begin nothing more, and wait for nothing that does not come."""
+        self._stopping.set()
+
+    def run_chunk(self, batch_id: UUID, chunk: int) -> None:
+        """Compute and store one chunk; the one that stores the last one ends the batch."""
+        with self._counted():
+            work = self._patiently(lambda: self._begin(batch_id, chunk))
+            if work is not None:
+                self._compute_and_store(work)
+            self._patiently(lambda: self._finish(batch_id))
+
+    def run_task(self, name: str, row_id: UUID) -> None:
+        """Run a task to its end; what it raises is its failure."""
+        task = TASKS[name]
+        with self._counted():
+            try:
+                self._patiently(lambda: task.run(self.database, row_id), limit_s=TASK_PATIENCE_S)
+            except Exception as error:
+                log.exception("task_failed", task=name, row=str(row_id))
+                reason = f"{type(error).__name__}: {error}"[:500]
+                self._patiently(lambda: self.fail_task(name, row_id, reason))
+
+    def fail_chunk(self, batch_id: UUID, chunk: int, reason: str) -> None:
+        """Record that a chunk cannot be computed."""
+        with self.database.write() as connection:
+            batch_runs.fail_chunk(
+                connection, batch_id, chunk, reason, worker=self.name, now=datetime.now(UTC)
+            )
+
+    def fail_task(self, name: str, row_id: UUID, reason: str) -> None:
+        """End a task's row with a reason."""
+        with self.database.write() as connection:
+            TASKS[name].fail(connection, row_id, reason)
+
+    def _begin(self, batch_id: UUID, chunk: int) -> ChunkWork | None:
+        now = datetime.now(UTC)
+        with self.database.read() as connection:
+            work = batch_runs.load_chunk(connection, batch_id, chunk, now)
+        if work is not None and work.is_first:
+            with self.database.write() as connection:
+                batch_runs.start(connection, batch_id, now)
+        return work
+
+    def _compute_and_store(self, work: ChunkWork) -> None:
+        reusable = self._patiently(lambda: self._reusable(work))
+        try:
+            if reusable is not None:
+                try:
+                    self._store(work, reusable)
+                except SourceGoneError:
+                    self._store(work, self._computed(work))
+            else:
+                self._store(work, self._computed(work))
+        except BatchEndedError:
+            log.info("chunk_not_wanted", batch=str(work.batch_id), chunk=work.chunk)
+
+    def _reusable(self, work: ChunkWork) -> ReusedChunk | None:
+        with self.database.read() as connection:
+            return batch_runs.find_reusable(connection, work)
+
+    def _computed(self, work: ChunkWork) -> ComputedChunk | FailedChunk:
+        try:
+            return self.pool.compute(work)
+        except PoisonedChunkError as error:
+            return FailedChunk(reason=str(error))
+        except Exception as error:
+            if self.is_stopping:
+                raise HandedOverError from error
+            log.exception("chunk_failed", batch=str(work.batch_id), chunk=work.chunk)
+            return FailedChunk(reason=f"{type(error).__name__} while computing; see the log")
+
+    def _store(self, work: ChunkWork, outcome: ChunkOutcome) -> None:
+        """Store; a full disk is given some time, then the chunk fails, which needs little room."""
+        for attempt in range(STORE_ATTEMPTS):
+            try:
+                self._store_once(work, outcome)
+            except OperationalError as error:
+                log.warning("chunk_not_stored", attempt=attempt, reason=str(error.orig))
+                reason = f"chunk {work.chunk} cannot be stored: {error.orig}"[:500]
+                self._pause(2.0**attempt)
+            else:
+                return
+        self._store_once(work, FailedChunk(reason=reason))
+
+    def _store_once(self, work: ChunkWork, outcome: ChunkOutcome) -> None:
+        self._transact(
+            lambda connection: batch_runs.store_chunk(
+                connection, work, outcome, worker=self.name, now=datetime.now(UTC)
+            )
+        )
+        self.points_stored += work.num_points
+
+    def _finish(self, batch_id: UUID) -> None:
+        with self.database.read() as connection:
+            due = batch_ends.is_due(connection, batch_id, datetime.now(UTC))
+        if due:
+            with self.database.write() as connection:
+                state = batch_ends.finish(connection, batch_id, datetime.now(UTC))
+            if state is not None:
+                log.info("batch_ended", batch=str(batch_id), state=state)
+
+    def _patiently(self, act: Callable[[], T], *, limit_s: float = float("inf")) -> T:
+        """Act; while the database is away, again: a plain error would end the workflow for good."""
+        started = time.monotonic()
+        pause_s = 0.1
+        while True:
+            try:
+                return act()
+            except OperationalError as error:
+                if time.monotonic() - started > limit_s:
+                    raise
+                log.warning("database_away", reason=str(error.orig))
+            self._pause(pause_s)
+            pause_s = min(pause_s * 2, 2.0)
+
+    def _pause(self, seconds: float) -> None:
+        if self._stopping.wait(seconds):
+            raise HandedOverError
+
+    @contextmanager
+    def _counted(self) -> Iterator[None]:
+        """Count the workflows in hand, for the drain; none begins while the engine stops."""
+        if self.is_stopping:
+            raise HandedOverError
+        with self._lock:
+            self.num_active += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self.num_active -= 1
