@@ -21,6 +21,7 @@ class Entry(NamedTuple):
 
 COMMANDS = {
     "serve": Entry("serve", "Run the service."),
+    "worker": Entry("worker", "Compute batches of a PostgreSQL database."),
     "demo": Entry("demo", "Start a service, post the example batch and print what it loses."),
     "evaluate": Entry("evaluate", "Compute one scenario, or a grid of them, from a file."),
     "import-rates": Entry("import_rates", "Store dated GPU-hour rates from a CSV file."),

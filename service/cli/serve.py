@@ -1,4 +1,4 @@
-"""`trainard serve`: the service in this process, one event loop, one worker."""
+"""`trainard serve`: the service in this process; on PostgreSQL with workers beside it."""
 
 import http.client
 import ipaddress
@@ -13,6 +13,7 @@ import uvicorn
 
 from service.app import create_app
 from service.cli.databases import database_option, settings_with, usable_database, without_password
+from service.cli.worker_processes import WorkerProcesses
 from service.db import migrate
 from service.settings import Settings
 
@@ -36,7 +37,21 @@ GRACE_S = 10
     is_flag=True,
     help="Listen on another address than loopback although there is no authentication yet.",
 )
-def command(*, host: str, port: int, database_url: str | None, allow_unauthenticated: bool) -> None:
+@click.option(
+    "--workers",
+    type=click.IntRange(0, 64),
+    help="Workers that compute batches, on PostgreSQL: started beside the service, and again when "
+    "they end. 0: none, others do it (trainard worker). Default: 1; a SQLite file is computed by "
+    "the service itself.",
+)
+def command(
+    *,
+    host: str,
+    port: int,
+    database_url: str | None,
+    allow_unauthenticated: bool,
+    workers: int | None,
+) -> None:
     """Run the service.
 
     Creates or migrates the database first, then says where it answers:
@@ -50,6 +65,7 @@ def command(*, host: str, port: int, database_url: str | None, allow_unauthentic
     settings = settings_with(database_url)
     if not is_loopback(host):
         settings = _opened(settings, host, allowed=allow_unauthenticated)
+    beside = _workers(settings.database_url, workers)
     listener = _listen(host, port)
     click.echo(f"Database: {without_password(settings.database_url)}", err=True)
     with usable_database(settings.database_url):
@@ -73,10 +89,13 @@ def command(*, host: str, port: int, database_url: str | None, allow_unauthentic
             timeout_graceful_shutdown=GRACE_S,
         )
     )
+    beside.start()
     try:
         server.run(sockets=[listener])
     except KeyboardInterrupt:
         click.echo("Stopped.", err=True)
+    finally:
+        beside.stop()
     if not server.started:
         raise click.ClickException("the service did not start; the reason stands above")
 
@@ -100,6 +119,17 @@ def _opened(settings: Settings, host: str, *, allowed: bool) -> Settings:
         return settings
     # Nobody can know under which names such an address is called.
     return msgspec.structs.replace(settings, allowed_hosts=())
+
+
+def _workers(database_url: str, count: int | None) -> WorkerProcesses:
+    embedded = database_url.startswith("sqlite")
+    if embedded and count:
+        raise click.UsageError(
+            f"--workers {count}: a SQLite file is computed by the one process that serves it; "
+            "workers need a PostgreSQL database"
+        )
+    default = 0 if embedded else 1
+    return WorkerProcesses(database_url, default if count is None else count)
 
 
 def _listen(host: str, port: int) -> socket.socket:
