@@ -1,12 +1,13 @@
 """`/v1/scenario-batches`: the asynchronous unit of work."""
 
 from typing import Annotated
-from uuid import UUID
 
 from litestar.handlers import HTTPRouteHandler
 from msgspec import Meta, Struct
 
+from service.api.accepted_batches import ACCEPTED, ENDED_HEADERS, accepted, when_preferred
 from service.api.answers import json_answer
+from service.api.batch_paths import BatchPath
 from service.api.bodies import read_body, read_json
 from service.api.concurrency import etag_of, not_modified
 from service.api.contract import Answer, ApiRequest, ApiResponse, Contract, operation
@@ -15,6 +16,7 @@ from service.api.idempotency import Created, create_once
 from service.api.list_queries import PageQuery, PageSize, PageToken, bounded
 from service.api.pages import link_header
 from service.api.parameters import read_path, read_query, refuse_query
+from service.api.preferences import PREFER
 from service.api.transactions import actor_of, read, settings_of, write
 from service.db.engine import Connection
 from service.jobs import batches, repricings
@@ -26,15 +28,11 @@ from service.jobs.batch_documents import (
     BatchState,
     PointFaultPage,
 )
+from service.jobs.finished_batches import FinishedBatch
+from service.jobs.point_faults import list_faults
 from service.jobs.repricings import PricingList, PricingOut, RepricingIn
 
 TAG = "Scenario batches"
-
-
-class BatchPath(Struct, frozen=True, kw_only=True):
-    """The batch in the path."""
-
-    batch_id: Annotated[UUID, Meta(description="Id of the batch.")]
 
 
 class SubmitQuery(Struct, frozen=True, kw_only=True):
@@ -70,17 +68,21 @@ class BatchListQuery(Struct, frozen=True, kw_only=True):
         body_examples=BATCH_EXAMPLES,
         query=SubmitQuery,
         idempotent=True,
+        request_headers=(PREFER,),
         problems=(503,),
         answers={
-            202: Answer(
-                description="Accepted", body=BatchOut, headers=("Location", "ETag", "Retry-After")
+            202: ACCEPTED,
+            200: Answer(
+                description="The plan (`validate_only`; nothing was stored), or, where a wait was "
+                "preferred, the ended batch with its first results",
+                body=(BatchPlanOut, FinishedBatch),
+                headers=ENDED_HEADERS,
             ),
-            200: Answer(description="Checked only; nothing was stored", body=BatchPlanOut),
         },
     ),
 )
 async def submit_batch(request: ApiRequest) -> ApiResponse:
-    """Check a batch, or store it and wake the runner."""
+    """Check a batch, or store it and start it."""
     query = read_query(request, SubmitQuery)
     document = await read_json(request)
     limits, actor = settings_of(request).limits, actor_of(request)
@@ -89,20 +91,9 @@ async def submit_batch(request: ApiRequest) -> ApiResponse:
         return json_answer(plan)
 
     def create(connection: Connection) -> Created:
-        batch = batches.submit(connection, actor, document, limits)
-        return Created(
-            document=batch,
-            status=202,
-            headers={
-                "Location": f"/v1/scenario-batches/{batch.id}",
-                "ETag": etag_of(batch.version),
-                "Retry-After": "1",
-            },
-        )
+        return accepted(batches.submit(connection, actor, document, limits))
 
-    answer = await create_once(request, create)
-    request.app.state.runner.wake()
-    return answer
+    return await when_preferred(request, await create_once(request, create))
 
 
 @operation(
@@ -176,7 +167,7 @@ async def list_batch_errors(request: ApiRequest) -> ApiResponse:
     batch_id = read_path(request, BatchPath).batch_id
     page = await read(
         request,
-        lambda c: batches.list_faults(
+        lambda c: list_faults(
             c,
             actor_of(request),
             batch_id,
@@ -205,6 +196,7 @@ async def cancel_batch(request: ApiRequest) -> ApiResponse:
     refuse_query(request)
     batch_id = read_path(request, BatchPath).batch_id
     batch = await write(request, lambda c: batches.cancel(c, actor_of(request), batch_id))
+    request.app.state.engine.wake()
     return json_answer(batch, status=202)
 
 

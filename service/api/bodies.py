@@ -40,6 +40,13 @@ async def read_body(request: ApiRequest, kind: type[T]) -> T:
     return decode_document(await read_json(request), kind)
 
 
+async def read_optional_body(request: ApiRequest, kind: type[T]) -> T:
+    """The JSON body as a document; a request without a body stands for `{}`."""
+    if "content-type" not in request.headers and not await request.body():
+        return decode_document({}, kind)
+    return await read_body(request, kind)
+
+
 async def read_json(request: ApiRequest) -> Any:
     """The JSON body as builtins, for documents whose parts are decoded one by one."""
     _require_media_type(request, JSON)

@@ -40,8 +40,9 @@ HeaderName: TypeAlias = Literal[
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
     """One successful answer.
 
-    `body` is the msgspec type of a JSON answer. Other media types are listed in `media_types`
-    and have the schema of a string. No `body` and no `media_types` means an empty answer.
+    `body` is the msgspec type of a JSON answer, or a tuple of types of which it is one. Other
+    media types are listed in `media_types` and have the schema of a string. No `body` and no
+    `media_types` means an empty answer.
     """
 
     description: str
@@ -74,7 +75,7 @@ class Contract(msgspec.Struct, frozen=True, kw_only=True):
     """The whole promise of one operation.
 
     - `body`: msgspec type of the request body, `body_examples` name -> builtins that really are
-      answered 2xx on a service with the example data;
+      answered 2xx on a service with the example data; `needs_body`: whether it must be sent;
     - `text_body`: media type of a request body that is no JSON (a CSV upload), with its example;
     - `query`, `path`: Structs with one field per parameter; `Meta` carries the descriptions and
       the examples. A field of type `tuple[X, ...]` may be repeated in the query;
@@ -91,6 +92,7 @@ class Contract(msgspec.Struct, frozen=True, kw_only=True):
     body: Any | None = None
     body_examples: Mapping[str, Any] = {}
     text_body: tuple[str, str] | None = None
+    needs_body: bool = True
     query: type[msgspec.Struct] | None = None
     path: type[msgspec.Struct] | None = None
     request_headers: tuple[RequestHeader, ...] = ()
@@ -139,7 +141,8 @@ def operation(
         return HTTPRouteHandler(
             path,
             http_method=method,
-            status_code=min(contract.answers),
+            # Of a handler; each answer has its own. Litestar takes 204 for a handler without any.
+            status_code=min(contract.answers.keys() - {204}, default=200),
             opt={"contract": contract},
             name=contract.operation_id,
             before_request=_header_check(contract) if contract.checked_headers else None,

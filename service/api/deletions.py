@@ -3,7 +3,8 @@
 from litestar.handlers import HTTPRouteHandler
 
 from service.api.answers import empty_answer
-from service.api.batches import TAG, BatchPath
+from service.api.batch_paths import BatchPath
+from service.api.batches import TAG
 from service.api.concurrency import expected_version
 from service.api.contract import Answer, ApiRequest, ApiResponse, Contract, operation
 from service.api.parameters import read_path, refuse_query

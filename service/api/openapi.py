@@ -187,7 +187,7 @@ def _request_body(contract: Contract, schemas: _Schemas) -> Part:
     if contract.text_body is not None:
         media_type, example = contract.text_body
         content[media_type] = {"schema": TEXT, "example": example}
-    return {"required": True, "content": content}
+    return {"required": contract.needs_body, "content": content}
 
 
 def _responses(contract: Contract, schemas: _Schemas) -> Part:
@@ -210,7 +210,9 @@ def _answer(answer: Answer, schemas: _Schemas, *, replayed: bool) -> Part:
     described: Part = {"description": answer.description, "headers": _headers(names)}
     content: Part = {}
     if answer.body is not None:
-        content[JSON] = {"schema": schemas.of(answer.body)}
+        kinds = answer.body if isinstance(answer.body, tuple) else (answer.body,)
+        found = [schemas.of(kind) for kind in kinds]
+        content[JSON] = {"schema": found[0] if len(found) == 1 else {"anyOf": found}}
         if answer.example is not None:
             content[JSON]["example"] = msgspec.to_builtins(answer.example)
     for media_type in answer.media_types:

@@ -3,7 +3,7 @@
 from litestar.handlers import HTTPRouteHandler
 
 from service.api.answers import empty_answer, json_answer
-from service.api.batches import BatchPath
+from service.api.batch_paths import BatchPath
 from service.api.concurrency import etag_of, expected_version, not_modified
 from service.api.contract import Answer, ApiRequest, ApiResponse, Contract, operation
 from service.api.parameters import read_path, refuse_query

@@ -7,7 +7,7 @@ from litestar.handlers import HTTPRouteHandler
 from msgspec import Meta, Struct
 
 from service.api.answers import json_answer
-from service.api.batches import BatchPath
+from service.api.batch_paths import BatchPath
 from service.api.concurrency import etag_of, not_modified
 from service.api.contract import Answer, ApiRequest, ApiResponse, Contract, operation
 from service.api.list_queries import bounded, in_utc

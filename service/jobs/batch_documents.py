@@ -7,10 +7,18 @@ from uuid import UUID
 from msgspec import Meta, Struct
 
 BatchState = Literal[
-    "queued", "running", "canceling", "succeeded", "partially_failed", "failed", "canceled"
+    "queued",
+    "running",
+    "canceling",
+    "succeeded",
+    "partially_failed",
+    "failed",
+    "canceled",
+    "expired",
 ]
-TERMINAL_STATES = ("succeeded", "partially_failed", "failed", "canceled")
-WITH_RESULTS = ("succeeded", "partially_failed", "canceled")
+TERMINAL_STATES = ("succeeded", "partially_failed", "failed", "canceled", "expired")
+WITH_RESULTS = ("succeeded", "partially_failed", "canceled", "expired")
+DEFAULT_PRIORITY = 5
 
 Name = Annotated[str, Meta(min_length=1, max_length=200)]
 CustomId = Annotated[
@@ -87,6 +95,24 @@ class BatchItemIn(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     start_on: date | None = None
 
 
+Priority = Annotated[
+    int,
+    Meta(
+        ge=1,
+        le=9,
+        description="1 is computed first, 9 last, among the batches of the team.",
+    ),
+]
+Deadline = Annotated[
+    datetime,
+    Meta(
+        tz=True,
+        description="A batch that has not ended by then is `expired`; what is finished is kept.",
+        examples=["2099-12-31T06:00:00Z"],
+    ),
+]
+
+
 class BatchIn(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A batch of scenarios over one loss window."""
 
@@ -106,6 +132,22 @@ class BatchIn(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         ],
         Meta(max_length=16),
     ] = {}
+    priority: Priority = DEFAULT_PRIORITY
+    deadline_at: Deadline | None = None
+    reuse: Annotated[
+        bool,
+        Meta(
+            description="Results of an ended batch with equal inputs and model version are taken "
+            "over instead of computed again; money is priced anew. `false` computes."
+        ),
+    ] = True
+
+
+class RetryIn(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How the retry is taken; what is left out is as in the batch that is retried."""
+
+    priority: Priority | None = None
+    deadline_at: Deadline | None = None
 
 
 class Counts(Struct, frozen=True, kw_only=True):
@@ -140,8 +182,16 @@ class BatchOut(Struct, frozen=True, kw_only=True):
     start_on: date
     currency: str | None
     metadata: dict[str, str]
+    priority: int
+    deadline_at: datetime | None
     input_digest: str
     model_version: str
+    reused_from: Annotated[
+        UUID | None, Meta(description="The batch whose stored results this one takes over.")
+    ]
+    retry_of: Annotated[
+        UUID | None, Meta(description="The batch whose unfinished items this one computes.")
+    ]
     warnings: list[Notice]
     failure: str | None
     rates_as_of: datetime | None
@@ -154,6 +204,7 @@ class BatchOut(Struct, frozen=True, kw_only=True):
     version: int
     results_url: str
     errors_url: str
+    events_url: str
 
 
 class BatchPage(Struct, frozen=True, kw_only=True):
@@ -181,12 +232,15 @@ class BatchPlanOut(Struct, frozen=True, kw_only=True):
     points_failing: int
     estimated_s: Annotated[float, Meta(description="Estimate from the measured points per second.")]
     input_digest: str
+    reused_from: Annotated[
+        UUID | None, Meta(description="The batch whose results would be taken over.")
+    ]
     items: list[PlannedItemOut]
     warnings: list[Notice]
 
 
 class PointFaultOut(Struct, frozen=True, kw_only=True):
-    """One failed point and the rule that it breaks."""
+    """One failed point: the rule that it breaks, or why its chunk could not be computed."""
 
     item: int
     custom_id: str

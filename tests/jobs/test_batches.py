@@ -1,7 +1,8 @@
 """Batches through the use cases, on both databases: what goes in, what is stored, what fails."""
 
-from datetime import date
-from typing import Any
+import time
+from datetime import UTC, date, datetime, timedelta
+from typing import Any, get_args
 from uuid import UUID
 
 import pytest
@@ -11,50 +12,24 @@ from service.db.engine import Database
 from service.errors import ConflictError, InvalidError, NotFoundError, UnavailableError
 from service.jobs import batches, results
 from service.jobs.actors import Actor
-from service.jobs.batch_documents import BatchOut
-from service.jobs.result_documents import ResultOut
+from service.jobs.batch_documents import TERMINAL_STATES, BatchState
 from service.jobs.result_queries import ResultsQuery
-from service.jobs.runner import Runner
 from service.settings import Limits
-
-ACTOR = Actor()
-LIMITS = Limits()
-SEED: dict[str, Any] = {
-    "num_gpus": 1024,
-    "load_ms": 30,
-    "compute_ms": 300,
-    "communication": {"kind": "fixed", "allreduce_ms": 80},
-    "slow_groups": [{"count": 1, "speed_fraction": 0.7}],
-}
-SIZES = {"path": "num_gpus", "powers_of_two": {"start": 8, "stop": 131072}}
-
-
-def item(**changes: Any) -> dict[str, Any]:
-    return {"custom_id": "one-slow", "scenario": SEED, **changes}
-
-
-def submit(database: Database, *items: dict[str, Any], **changes: Any) -> BatchOut:
-    with database.write() as connection:
-        return batches.submit(
-            connection, ACTOR, {"name": "test", "items": list(items), **changes}, LIMITS
-        )
-
-
-def run(database: Database, *items: dict[str, Any], **changes: Any) -> BatchOut:
-    batch = submit(database, *items, **changes)
-    Runner(database).run_pending()
-    return read(database, batch.id)
-
-
-def read(database: Database, batch_id: UUID) -> BatchOut:
-    with database.read() as connection:
-        return batches.get(connection, ACTOR, batch_id)
-
-
-def rows(database: Database, **query: Any) -> list[ResultOut]:
-    with database.read() as connection:
-        page = results.list_page(connection, ACTOR, ResultsQuery(**query))
-    return page.items
+from tests.jobs.batch_bodies import (
+    ACTOR,
+    LIMITS,
+    SEED,
+    SIZES,
+    cancel,
+    item,
+    read,
+    rows,
+    run,
+    speeds,
+    submit,
+)
+from tests.jobs.chunk_steps import end, record
+from tests.jobs.completed import complete
 
 
 def faults(database: Database, *items: Any, **changes: Any) -> dict[str, str]:
@@ -83,7 +58,7 @@ def test_states_and_times_follow_each_other(database: Database) -> None:
     with database.read() as connection, pytest.raises(ConflictError) as caught:
         results.list_page(connection, ACTOR, ResultsQuery(batch=batch.id))
     assert caught.value.problem == "batch-not-finished"
-    Runner(database).run_pending()
+    complete(database)
     ended = read(database, batch.id)
     assert ended.running_at is not None
     assert ended.ended_at is not None
@@ -91,23 +66,13 @@ def test_states_and_times_follow_each_other(database: Database) -> None:
     assert ended.version > batch.version
 
 
-def test_points_that_break_a_rule_fail_alone_with_their_reason(database: Database) -> None:
+def test_points_that_break_a_rule_fail_alone(database: Database) -> None:
     slow = {**SEED, "slow_groups": [{"count": 70, "speed_fraction": 0.7}]}
     batch = run(database, item(scenario=slow, axes=[SIZES]), item(custom_id="sound"))
     assert batch.state == "partially_failed"
     assert (batch.points_done, batch.points_failed) == (16, 4)
     assert (batch.counts.succeeded, batch.counts.failed) == (2, 0)
     assert min(row.inputs["num_gpus"] for row in rows(database) if row.inputs) == 128
-    with database.read() as connection:
-        first = batches.list_faults(connection, ACTOR, batch.id, page_size=3, page_token=None)
-        second = batches.list_faults(
-            connection, ACTOR, batch.id, page_size=3, page_token=first.next_page_token
-        )
-    assert first.errors_total == 4
-    assert [fault.inputs["num_gpus"] for fault in first.items + second.items] == [8, 16, 32, 64]
-    assert second.next_page_token is None
-    assert second.items[0].code == "too_many_slow_gpus"
-    assert second.items[0].detail == "70 slow GPUs, but num_gpus is 64"
 
 
 def test_every_fault_of_every_item_is_named(database: Database) -> None:
@@ -181,9 +146,125 @@ def test_cancelling_a_waiting_batch_is_final(database: Database) -> None:
     with database.write() as connection:
         canceled = batches.cancel(connection, ACTOR, batch.id)
     assert (canceled.state, canceled.counts.canceled) == ("canceled", 1)
-    assert Runner(database).run_pending() == 0
+    assert complete(database) == 0
     with database.write() as connection:
         assert batches.cancel(connection, ACTOR, batch.id).state == "canceled"
+
+
+def items_of_three_kinds() -> list[dict[str, Any]]:
+    """Two points, then a chunk of 50 000 that ends in the middle of the third item."""
+    return [
+        item(custom_id="a", axes=[{"path": "num_gpus", "values": [8, 16]}]),
+        item(custom_id="b", axes=[speeds(30_000)]),
+        item(custom_id="c", axes=[speeds(30_000)]),
+        item(custom_id="d"),
+    ]
+
+
+def test_counts_sum_to_the_items_in_every_state(database: Database) -> None:
+    seen: dict[str, tuple[int, ...]] = {}
+
+    def look(batch_id: UUID) -> None:
+        batch = read(database, batch_id)
+        counts = batch.counts
+        parts = (
+            counts.pending,
+            counts.running,
+            counts.succeeded,
+            counts.failed,
+            counts.canceled,
+        )
+        assert sum(parts) == counts.total == 4
+        seen[batch.state] = parts
+
+    kept = submit(database, *items_of_three_kinds())
+    look(kept.id)
+    record(database, kept.id, 0)
+    look(kept.id)
+    cancel(database, kept.id)
+    look(kept.id)
+    end(database, kept.id)
+    look(kept.id)
+    late = submit(database, *items_of_three_kinds(), deadline_at=soon(0.7))
+    record(database, late.id, 0)
+    time.sleep(0.8)
+    assert end(database, late.id)
+    look(late.id)
+    given_up = submit(database, *items_of_three_kinds())
+    record(database, given_up.id, 0)
+    record(database, given_up.id, 1, failure="it kills its process")
+    end(database, given_up.id)
+    look(given_up.id)
+    failed = submit(database, *items_of_three_kinds(), reuse=False)
+    record(database, failed.id, 0, failure="it kills its process")
+    record(database, failed.id, 1, failure="it kills its process")
+    end(database, failed.id)
+    look(failed.id)
+    whole = submit(database, *items_of_three_kinds())
+    complete(database)
+    look(whole.id)
+    assert seen == {
+        "queued": (4, 0, 0, 0, 0),
+        "running": (1, 1, 2, 0, 0),
+        "canceling": (1, 1, 2, 0, 0),
+        "canceled": (0, 0, 2, 0, 2),
+        "expired": (0, 0, 2, 0, 2),
+        # The third item has points in the chunk that was computed, the fourth has none.
+        "partially_failed": (0, 0, 3, 1, 0),
+        "failed": (0, 0, 0, 4, 0),
+        "succeeded": (0, 0, 4, 0, 0),
+    }
+    assert set(seen) == set(get_args(BatchState))
+    assert {state for state in seen if state not in batch_rows.UNFINISHED} == set(TERMINAL_STATES)
+
+
+def soon(seconds: float) -> str:
+    return (datetime.now(UTC) + timedelta(seconds=seconds)).isoformat()
+
+
+def test_an_expired_batch_keeps_its_points_and_says_when_it_ended(database: Database) -> None:
+    batch = submit(database, *items_of_three_kinds(), deadline_at=soon(0.7))
+    record(database, batch.id, 0)
+    time.sleep(0.8)
+    record(database, batch.id, 1)
+    end(database, batch.id)
+    late = read(database, batch.id)
+    assert (late.state, late.points_done) == ("expired", 50_000)
+    assert late.deadline_at is not None
+    assert late.ended_at is not None
+    assert late.deadline_at <= late.ended_at
+    assert len(rows(database, batch=batch.id, where=("num_gpus:le:16",))) == 2
+    with database.write() as connection, pytest.raises(ConflictError, match="expired"):
+        batches.cancel(connection, ACTOR, batch.id)
+
+
+def test_priority_and_deadline_are_kept_and_shown(database: Database) -> None:
+    plain = submit(database, item())
+    assert (plain.priority, plain.deadline_at, plain.reused_from, plain.retry_of) == (
+        *(5, None, None, None),
+    )
+    batch = submit(database, item(), priority=1, deadline_at="2099-01-01T02:00:00+02:00")
+    assert batch.priority == 1
+    assert batch.deadline_at == datetime(2099, 1, 1, tzinfo=UTC)
+    assert batch.events_url == f"/v1/scenario-batches/{batch.id}/events"
+
+
+@pytest.mark.parametrize(
+    ("changes", "found"),
+    [
+        ({"deadline_at": "2026-01-01T00:00:00Z"}, {"/deadline_at": "deadline_passed"}),
+        ({"deadline_at": "0001-01-01T00:00:00+14:00"}, {"/deadline_at": "beyond_calendar"}),
+        ({"deadline_at": "9999-12-31T23:00:00-14:00"}, {"/deadline_at": "beyond_calendar"}),
+        ({"deadline_at": "2099-01-01T00:00:00"}, {"/deadline_at": "wrong_format"}),
+        ({"priority": 0}, {"/priority": "out_of_range"}),
+        ({"priority": 10}, {"/priority": "out_of_range"}),
+        ({"reuse": "no"}, {"/reuse": "wrong_type"}),
+    ],
+)
+def test_what_a_batch_may_not_ask_for(
+    sqlite_database: Database, changes: dict[str, Any], found: dict[str, str]
+) -> None:
+    assert faults(sqlite_database, item(), **changes) == found
 
 
 def test_an_ended_batch_cannot_be_cancelled(database: Database) -> None:
