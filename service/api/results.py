@@ -21,7 +21,10 @@ from service.jobs.result_queries import ResultsQuery
 TAG = "Results"
 LISTING = (
     "Only computed points are listed; failed ones are under the batch's errors. "
-    "`where=path:op:value` (repeatable) and `order_by` take any axis path and result column."
+    "`where=path:op:value` (repeatable) and `order_by` take any axis path and result column, "
+    "`point` and `item`; rows that are equal in the order come from the newest batch to the "
+    "oldest, by point. A page holds what comes after its token when it is asked for: batches that "
+    "end or are deleted between two pages shift nothing, and no row is shown twice."
 )
 
 

@@ -6,7 +6,7 @@ from itertools import chain
 from msgspec import Struct
 from sqlalchemy import Connection
 
-from service.db.blocks import BLOCK_POINTS, zone_maps
+from service.db.blocks import BLOCK_POINTS, POINT, ZoneRow, zone_maps
 from service.db.conditions import BatchRef, Filter, Order, stored_names
 from service.db.ranking import Key
 from service.db.zones import Zone, column_zone, earliest_key, latest_key, may_match, zone_of
@@ -68,7 +68,7 @@ def _candidates_of(
     num_rows: dict[tuple[int, int], int] = {}
     for row in zone_maps(connection, list(numbers), sorted(names)):
         place = (numbers[row.batch_id], row.block)
-        blocks.setdefault(place, {})[row.column] = zone_of(row)
+        blocks.setdefault(place, {POINT: _point_zone(row)})[row.column] = zone_of(row)
         num_rows[place] = row.num_rows
     candidates = []
     for (batch, block), zones in sorted(blocks.items(), key=lambda entry: entry[0]):
@@ -78,6 +78,16 @@ def _candidates_of(
         if start is None or candidate.latest > start:
             candidates.append(candidate)
     return candidates
+
+
+def _point_zone(row: ZoneRow) -> Zone:
+    first_point = row.block * BLOCK_POINTS
+    return Zone(
+        lowest=float(first_point),
+        highest=float(first_point + row.num_rows - 1),
+        has_values=True,
+        has_nulls=False,
+    )
 
 
 def _candidate(

@@ -2,6 +2,7 @@
 
 import operator
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Any, Literal
 from uuid import UUID
 
@@ -22,6 +23,8 @@ COMPARISONS: dict[str, Callable[[Any, float], Any]] = {
     "ge": operator.ge,
 }
 ITEM = "item"
+# Where all batches are of one moment, or there is one only.
+UNKNOWN = datetime(1970, 1, 1, tzinfo=UTC)
 FAILURE = "failure"
 
 
@@ -56,19 +59,27 @@ class Derived(Struct, frozen=True, kw_only=True):
 
 
 class BatchRef(Struct, frozen=True, kw_only=True):
-    """A batch to list: all its items or those at the positions given, with derived columns."""
+    """A batch to list: all its items or those at the positions given, with derived columns.
+
+    Lists go from the newest batch to the oldest: by `created_at`, then id, both falling.
+    """
 
     batch_id: UUID
+    created_at: datetime = UNKNOWN
     items: tuple[int, ...] | None = None
     derived: dict[str, Derived] = {}
 
 
 class Cursor(Struct, frozen=True, kw_only=True):
-    """The last row of a page: values of the order columns (None for null), batch and point."""
+    """The last row of a page: values of the order columns (None for null), batch and point.
+
+    With the batch's moment, so that its place is known when the batch has been deleted since.
+    """
 
     values: tuple[float | None, ...]
     batch_id: UUID
     point: int
+    created_at: datetime = UNKNOWN
 
 
 class PointRef(Struct, frozen=True, kw_only=True):

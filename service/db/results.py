@@ -56,8 +56,10 @@ def scan(
 ) -> list[PointRef]:
     """The first `limit` points after `after`, sorted by `order`, then batch as given, then point.
 
-    Only computed points (failure 0), unless a filter names `failure`. Raises `MalformedError`
-    when the batch of `after` is not among `batches`.
+    Only computed points (failure 0), unless a filter names `failure`. `batches` are the newest
+    first. What comes after `after` is decided by its values alone: batches that have come or gone
+    since shift nothing, so no row is given twice and none that stays is passed over. Raises
+    `MalformedError` when `after` is of another order.
     """
     if limit < 1:
         raise ValueError(f"limit is {limit}, but must be at least 1")
@@ -159,8 +161,12 @@ def _read(
     tables: dict[tuple[int, int], dict[str, Array]] = {}
     missing: set[str] = set()
     for candidate in group:
-        table = tables.setdefault((candidate.batch, candidate.block), {})
-        for name in stored_names(query.batches[candidate.batch], query.columns):
+        first_point = candidate.block * BLOCK_POINTS
+        table = tables.setdefault(
+            (candidate.batch, candidate.block),
+            {POINT: np.arange(first_point, first_point + candidate.num_rows)},
+        )
+        for name in stored_names(query.batches[candidate.batch], query.columns) - {POINT}:
             zone = candidate.zones.get(name)
             value = np.nan if zone is None or not zone.has_values else zone.constant
             if value is None:
@@ -185,29 +191,38 @@ def _offer(ranking: Ranking, query: Query, candidate: Candidate, table: dict[str
 
 
 def _key_of(query: Query, cursor: Cursor) -> Key:
-    numbers = [
-        number for number, ref in enumerate(query.batches) if ref.batch_id == cursor.batch_id
-    ]
-    if not numbers or len(cursor.values) != len(query.order):
-        raise MalformedError("the page token belongs to a list that has changed: start again")
+    if len(cursor.values) != len(query.order):
+        raise MalformedError("the page token belongs to a list of another order: start again")
     keys = [
         np.inf if value is None else -value if part.descending else value
         for value, part in zip(cursor.values, query.order, strict=True)
     ]
-    return (*keys, numbers[0], cursor.point)
+    return (*keys, _batch_number(query, cursor), cursor.point)
+
+
+def _batch_number(query: Query, cursor: Cursor) -> float:
+    """The number of the cursor's batch; between two numbers when it is in the list no more."""
+    newer = 0
+    for number, ref in enumerate(query.batches):
+        if ref.batch_id == cursor.batch_id:
+            return number
+        newer += (ref.created_at, ref.batch_id) > (cursor.created_at, cursor.batch_id)
+    return newer - 0.5
 
 
 def _point_ref(query: Query, key: Key) -> PointRef:
     *keys, batch, point = key
-    batch_id = query.batches[int(batch)].batch_id
+    ref = query.batches[int(batch)]
     values = tuple(
         None if key == np.inf else -key if part.descending else key
         for key, part in zip(keys, query.order, strict=True)
     )
     return PointRef(
-        batch_id=batch_id,
+        batch_id=ref.batch_id,
         point=int(point),
-        cursor=Cursor(values=values, batch_id=batch_id, point=int(point)),
+        cursor=Cursor(
+            values=values, batch_id=ref.batch_id, point=int(point), created_at=ref.created_at
+        ),
     )
 
 

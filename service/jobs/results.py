@@ -69,8 +69,10 @@ class Selection(Struct, frozen=True, kw_only=True):
 
 
 def list_page(connection: Connection, actor: Actor, query: ResultsQuery) -> ResultPage:
-    """A page of computed points.
+    """A page of computed points: what sorts after the token when the page is asked for.
 
+    A batch that ends between two pages is shown where it sorts, if that is still to come, and one
+    that is deleted is left out; the rows of all other batches are shown once.
     Raises `MalformedError` for a faulty filter, `NotFoundError` for an unknown batch and
     `ConflictError` for one that has not ended.
     """
@@ -262,6 +264,7 @@ def _selection(
             selection.refs.append(
                 BatchRef(
                     batch_id=batch.id,
+                    created_at=batch.created_at,
                     items=None if whole else tuple(wanted),
                     derived={
                         COST_COLUMN: Derived(

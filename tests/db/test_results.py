@@ -1,8 +1,9 @@
 """Listings against a plain sort and filter of the same rows, and what they must not read."""
 
 from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import UUID
 
 import numpy as np
 import pytest
@@ -30,9 +31,11 @@ from service.errors import MalformedError
 Store = Callable[..., UUID]
 Row = dict[str, Any]
 BLOCK = 5
-FACTORS = np.array([2.0, np.nan, -1.0])
+FACTORS = np.array([2.3, np.nan, -1.0])
 VALUES = [float("nan"), float("inf"), -1.5, -0.0, 0.0, 2.0, 1e308, -1e308]
-COLUMNS = ["loss", "gpus", "method", "cost", "unknown"]
+# Order and filters compare in float64: the two greatest sizes are the same there.
+SIZES = [1, 2, 64, -5, 2**53, 2**53 + 1]
+COLUMNS = ["loss", "gpus", "method", "flag", "cost", "unknown", "point", "item"]
 OPERATORS = {
     "eq": lambda value, bound: value == bound,
     "ne": lambda value, bound: value != bound,
@@ -57,15 +60,21 @@ class Case:
         self.tables: list[dict[str, NDArray[Any]]] = []
         self.rows: list[list[Row]] = []
         self.items: list[tuple[int, ...] | None] = []
+        self.digits = draw(st.sampled_from([None, 0]))
         for _ in range(draw(st.integers(1, 3))):
             rows = draw(st.lists(one_row(), min_size=1, max_size=23))
             rows.sort(key=lambda row: row["item"])
             has_gpus = draw(st.booleans())
             self.tables.append(table_of(rows, has_gpus=has_gpus))
             self.items.append(draw(st.sampled_from([None, None, (0,), (0, 2)])))
-            self.rows.append([shown(row, has_gpus=has_gpus) for row in rows])
+            self.rows.append(
+                [
+                    shown(row, point, has_gpus=has_gpus, digits=self.digits)
+                    for point, row in enumerate(rows)
+                ]
+            )
         self.filters = draw(st.lists(one_filter(), max_size=2))
-        self.order = draw(st.lists(one_order(), max_size=2, unique_by=lambda part: part.column))
+        self.order = draw(st.lists(one_order(), max_size=3, unique_by=lambda part: part.column))
         self.limit = draw(st.integers(1, 7))
 
     def expected(self) -> list[tuple[int, int]]:
@@ -95,15 +104,16 @@ def one_row() -> st.SearchStrategy[Row]:
             "failure": st.sampled_from([0, 0, 0, 3]),
             "item": st.integers(0, 2),
             "loss": st.sampled_from(VALUES),
-            "gpus": st.sampled_from([1, 2, 64, -5]),
+            "gpus": st.sampled_from(SIZES),
             "method": st.integers(-1, 2),
+            "flag": st.booleans(),
         }
     )
 
 
 def one_filter() -> st.SearchStrategy[Filter]:
     names = st.sampled_from(COLUMNS)
-    bounds = st.sampled_from([-1.5, 0.0, 1.0, 2.0, 4.0, 64.0])
+    bounds = st.sampled_from([-1.5, 0.0, 1.0, 2.0, 4.0, 6.0, 64.0, 2.0**53])
     return st.one_of(
         st.builds(Filter, column=names, operator=st.sampled_from(list(OPERATORS)), value=bounds),
         st.builds(Filter, column=names, operator=st.just("is_null"), value=st.booleans()),
@@ -115,22 +125,32 @@ def one_order() -> st.SearchStrategy[Order]:
 
 
 def table_of(rows: list[Row], *, has_gpus: bool) -> dict[str, NDArray[Any]]:
-    types = {"failure": np.int8, "item": np.int64, "loss": np.float64, "method": np.int8}
+    types = {
+        "failure": np.int8,
+        "item": np.int64,
+        "loss": np.float64,
+        "method": np.int8,
+        "flag": np.bool_,
+    }
     if has_gpus:
         types["gpus"] = np.int64
     return {name: np.array([row[name] for row in rows], dtype=kind) for name, kind in types.items()}
 
 
-def shown(row: Row, *, has_gpus: bool) -> Row:
+def shown(row: Row, point: int, *, has_gpus: bool, digits: int | None) -> Row:
     def finite(value: float) -> float | None:
         return value if np.isfinite(value) else None
 
     with np.errstate(over="ignore"):
         cost = np.float64(row["loss"]) * FACTORS[row["item"]]
+        if digits is not None:
+            cost = np.round(cost, digits)
     return {
         **row,
+        "point": point,
+        "flag": float(row["flag"]),
         "loss": finite(row["loss"]),
-        "gpus": row["gpus"] if has_gpus else None,
+        "gpus": float(row["gpus"]) if has_gpus else None,
         "method": row["method"] if row["method"] >= 0 else None,
         "cost": finite(float(cost)),
         "unknown": None,
@@ -144,7 +164,7 @@ def holds(value: float | None, condition: Filter) -> bool:
 
 
 def refs_of(case: Case, store: Store) -> list[BatchRef]:
-    cost = {"cost": Derived(source="loss", factors=FACTORS)}
+    cost = {"cost": Derived(source="loss", factors=FACTORS, digits=case.digits)}
     return [
         BatchRef(batch_id=store(table), items=items, derived=cost)
         for table, items in zip(case.tables, case.items, strict=True)
@@ -194,6 +214,97 @@ def test_pages_are_the_sorted_and_filtered_rows(
         ]
     assert whole == found
     assert exported == sorted(places)
+
+
+class Moving:
+    """Batches of which some come and some go while pages of them are read."""
+
+    def __init__(self, draw: Any) -> None:
+        moments = draw(st.lists(st.integers(0, 3), min_size=2, max_size=5))
+        self.created_at = [datetime(2026, 12, 1 + moment, tzinfo=UTC) for moment in moments]
+        self.tables = [
+            table_of(
+                draw(st.lists(one_row(), min_size=1, max_size=12)), has_gpus=draw(st.booleans())
+            )
+            for _ in moments
+        ]
+        numbers = st.integers(0, len(moments) - 1)
+        # By page: batches that are there when it is read.
+        self.present = draw(st.lists(st.sets(numbers), min_size=1, max_size=6))
+        self.order = draw(st.lists(one_order(), max_size=2, unique_by=lambda part: part.column))
+        self.limit = draw(st.integers(1, 5))
+
+
+@pytest.mark.usefixtures("small_blocks")
+@settings(
+    max_examples=50,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+@given(case=st.composite(Moving)())
+def test_batches_that_come_and_go_shift_no_page(
+    database: Database, store: Store, case: Moving
+) -> None:
+    cost = {"cost": Derived(source="loss", factors=FACTORS)}
+    refs = sorted(
+        (
+            BatchRef(batch_id=store(table), created_at=created_at, derived=cost)
+            for table, created_at in zip(case.tables, case.created_at, strict=True)
+        ),
+        key=lambda ref: (ref.created_at, ref.batch_id),
+        reverse=True,
+    )
+    # At last all that were ever there are there again, so that the list has an end.
+    ever = set[int]().union(*case.present)
+    pages = iter(case.present)
+    found: list[PointRef] = []
+    with database.read() as connection:
+        whole = scan(connection, refs, [], case.order, limit=1000)
+        while True:
+            present = next(pages, ever)
+            shown = [ref for number, ref in enumerate(refs) if number in present]
+            after = found[-1].cursor if found else None
+            page = scan(connection, shown, [], case.order, after=after, limit=case.limit)
+            found += page
+            if present == ever and len(page) < case.limit:
+                break
+    places = [(row.batch_id, row.point) for row in whole]
+    listed = [places.index((row.batch_id, row.point)) for row in found]
+    # In order and once each, and of the batches that stayed all rows.
+    assert listed == sorted(set(listed))
+    stayed = {refs[number].batch_id for number in ever.intersection(*case.present)}
+    assert {place for place in places if place[0] in stayed} <= {places[row] for row in listed}
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_a_page_goes_on_after_a_deleted_batch(database: Database, store: Store) -> None:
+    days = [datetime(2026, 12, day, tzinfo=UTC) for day in (3, 2, 1)]
+    refs = [BatchRef(batch_id=store(rising(3)), created_at=day) for day in days]
+    with database.read() as connection:
+        for order, limit, rest in (([], 4, [0, 1, 2]), ([Order(column="tied")], 7, [1, 2])):
+            first = scan(connection, refs, [], order, limit=limit)
+            assert first[-1].batch_id == refs[1].batch_id
+            left = [refs[0], refs[2]]
+            following = scan(connection, left, [], order, limit=9, after=first[-1].cursor)
+            expected = [(refs[2].batch_id, point) for point in rest]
+            assert [(row.batch_id, row.point) for row in following] == expected
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_points_are_filtered_and_sorted_by_their_number(database: Database, store: Store) -> None:
+    batch_id = store(rising(60))
+    spoil(database, batch_id, except_blocks=[3, 4])
+    filters = [
+        Filter(column="point", operator="gt", value=16.0),
+        Filter(column="point", operator="le", value=21.0),
+        Filter(column="loss", operator="ge", value=0.0),
+    ]
+    ref = BatchRef(batch_id=batch_id)
+    with database.read() as connection:
+        found = scan(connection, [ref], filters, [Order(column="point", descending=True)], limit=50)
+        (part,) = iterate_columns(connection, ref, ["point"], filters)
+    assert [row.point for row in found] == [21, 20, 19, 18, 17]
+    assert part["point"].tolist() == [17, 18, 19, 20, 21]
 
 
 def spoil(database: Database, batch_id: UUID, *, except_blocks: Sequence[int]) -> None:
@@ -305,7 +416,7 @@ def test_failed_points_are_listed_only_when_asked_for(database: Database, store:
 
 def test_faulty_questions_are_refused(database: Database, store: Store) -> None:
     ref = BatchRef(batch_id=store(rising(6)))
-    foreign = Cursor(values=(), batch_id=uuid4(), point=3)
+    foreign = Cursor(values=(1.0,), batch_id=ref.batch_id, point=3)
     with database.read() as connection:
         with pytest.raises(ValueError, match="limit is 0"):
             scan(connection, [ref], [], [], limit=0)
