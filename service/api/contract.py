@@ -26,13 +26,16 @@ ApiRequest: TypeAlias = Request[Any, Any, State]
 ApiResponse: TypeAlias = Response[bytes]
 Handler: TypeAlias = Callable[[ApiRequest], Awaitable[ApiResponse]]
 HeaderName: TypeAlias = Literal[
+    "Accept-Ranges",
     "Cache-Control",
     "Content-Disposition",
+    "Content-Range",
     "ETag",
     "Idempotent-Replayed",
     "Link",
     "Location",
     "Preference-Applied",
+    "Repr-Digest",
     "Retry-After",
 ]
 

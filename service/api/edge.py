@@ -12,6 +12,7 @@ import structlog
 from litestar import Litestar, Request
 
 from service.api.guards import refuse_foreign
+from service.api.head_requests import mark_head
 from service.api.metrics import Metrics
 from service.api.problems import answer_error
 from service.api.tracing import assign_trace_id
@@ -80,7 +81,7 @@ class _Exchange:
         self._drops_body = self.method == "HEAD"
         self._body_ended = False
         if self.method == "HEAD":
-            scope["method"] = "GET"
+            mark_head(scope)
         elif self.method == "OPTIONS":
             scope["method"] = PROBE_METHOD
 

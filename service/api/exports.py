@@ -1,24 +1,40 @@
-"""`/v1/exports`: results as a file, streamed from one snapshot in bounded memory."""
+"""`/v1/exports`: results or a comparison as a file, streamed from one snapshot at once."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import ExitStack
 from typing import Any
 
+import anyio
 import msgspec
 from litestar.handlers import HTTPRouteHandler
 from litestar.response import Stream
 
 from service.api.contract import Answer, ApiRequest, Contract, operation
+from service.api.head_requests import is_head
 from service.api.list_queries import in_utc
 from service.api.parameters import read_query
 from service.api.transactions import actor_of, database_of, in_thread
 from service.db.engine import Database
 from service.jobs import exports
 from service.jobs.actors import Actor
-from service.jobs.exports import ExportQuery
+from service.jobs.export_documents import ComparisonExportQuery, ExportIn, ExportQuery
+from service.jobs.export_files import file_name
 from service.reports.export import EXPORTERS
 
-TAG = "Results"
+TAG = "Exports"
+ANSWERS = {
+    200: Answer(
+        description="The file",
+        media_types=tuple(exporter.media_type for exporter in EXPORTERS.values()),
+        headers=("Content-Disposition",),
+    )
+}
+FORMATS = (
+    "The same numbers in every format. Texts that a spreadsheet would run as a formula begin with "
+    "an apostrophe in CSV. Parquet and Arrow carry units, model versions, batches and the query. "
+    "What is to be resumed, checked by a SHA-256 or kept with a sidecar is a file: "
+    "`POST /v1/exports`."
+)
 
 
 @operation(
@@ -26,20 +42,13 @@ TAG = "Results"
     "/v1/exports",
     Contract(
         operation_id="export_results",
-        summary="Export results as CSV or JSON Lines",
+        summary="Export results as CSV, JSON Lines, Parquet or an Arrow stream",
         description="The same filters as the list of results; rows in the order of batches and "
-        "points, the same numbers in both formats. Texts that a spreadsheet would run as a "
-        "formula begin with an apostrophe in CSV.",
+        "points, or up to 1 000 000 of them by `order_by` (422 above that). " + FORMATS,
         tag=TAG,
         query=ExportQuery,
-        problems=(404, 409),
-        answers={
-            200: Answer(
-                description="The file",
-                media_types=tuple(exporter.media_type for exporter in EXPORTERS.values()),
-                headers=("Content-Disposition",),
-            )
-        },
+        problems=(404, 409, 422),
+        answers=ANSWERS,
     ),
 )
 async def export_results(request: ApiRequest) -> Any:
@@ -50,33 +59,59 @@ async def export_results(request: ApiRequest) -> Any:
         created_after=in_utc("created_after", query.created_after),
         created_before=in_utc("created_before", query.created_before),
     )
-    exporter = EXPORTERS[query.format]
-    opened = await in_thread(lambda: _open(database_of(request), actor_of(request), query))
+    return await _streamed(request, exports.of_results(query))
+
+
+@operation(
+    "GET",
+    "/v1/exports/comparison",
+    Contract(
+        operation_id="export_comparison",
+        summary="Export a comparison of two batches",
+        description="Each row is a point that both batches have: its key, and of every compared "
+        "column past, new, difference and relative; the cost of the loss likewise. " + FORMATS,
+        tag=TAG,
+        query=ComparisonExportQuery,
+        problems=(404, 409, 422),
+        answers=ANSWERS,
+    ),
+)
+async def export_comparison(request: ApiRequest) -> Any:
+    """Stream the file."""
+    query = read_query(request, ComparisonExportQuery)
+    return await _streamed(request, exports.of_comparison(query))
+
+
+async def _streamed(request: ApiRequest, query: ExportIn) -> Any:
+    stack, parts = await in_thread(lambda: _open(database_of(request), actor_of(request), query))
+    if is_head(request):
+        parts = iter(())
     return Stream(
-        _parts(*opened),
-        media_type=exporter.media_type,
-        headers={
-            "Content-Disposition": f'attachment; filename="trainard-results.{exporter.extension}"'
-        },
+        parts_in_threads(parts, stack.close),
+        media_type=EXPORTERS[query.format].media_type,
+        headers={"Content-Disposition": f'attachment; filename="{file_name(query)}"'},
     )
 
 
-def _open(
-    database: Database, actor: Actor, query: ExportQuery
-) -> tuple[ExitStack, Iterator[bytes]]:
+def _open(database: Database, actor: Actor, query: ExportIn) -> tuple[ExitStack, Iterator[bytes]]:
     """Open the snapshot and prepare the file; what is wrong with the query is raised here."""
     with ExitStack() as stack:
         connection = stack.enter_context(database.read())
-        fields, chunks = exports.export(connection, actor, query)
-        return stack.pop_all(), EXPORTERS[query.format].write(fields, chunks)
+        extract = exports.extract(connection, actor, query)
+        return stack.pop_all(), extract.written(query)
 
 
-async def _parts(stack: ExitStack, parts: Iterator[bytes]) -> AsyncIterator[bytes]:
+async def parts_in_threads(
+    parts: Iterator[bytes], close: Callable[[], None] = lambda: None
+) -> AsyncIterator[bytes]:
+    """The parts, each made off the event loop; `close` is called whatever ends them."""
     try:
         while (part := await in_thread(lambda: next(parts, None))) is not None:
             yield part
     finally:
-        await in_thread(stack.close)
+        # When the caller has gone, this task is canceled: the connection must go back all the same.
+        with anyio.CancelScope(shield=True):
+            await in_thread(close)
 
 
-routes: list[HTTPRouteHandler] = [export_results]
+routes: list[HTTPRouteHandler] = [export_results, export_comparison]

@@ -21,12 +21,17 @@ TAGS: Final[tuple[tuple[str, str], ...]] = (
     ("Cluster profiles", "Named scenario defaults of real clusters, in immutable revisions."),
     ("GPU-hour rates", "Dated internal prices of a GPU-hour."),
     ("Scenario batches", "Grids of scenarios, computed in the background and kept."),
-    ("Results", "Stored points of all batches: filtered, sorted, paged, exported."),
+    ("Results", "Stored points of all batches: filtered, sorted, paged."),
     ("Comparisons", "Two batches point by point, and the loss of one scenario over time."),
+    ("Exports", "Results and comparisons as files: streamed at once, or made, kept and resumed."),
     ("Service", "The state, the limits and the description of the service."),
 )
 
 HEADERS: Final[dict[str, Part]] = {
+    "Accept-Ranges": {
+        "description": "Ranges of bytes can be asked for (RFC 9110).",
+        "schema": {"const": "bytes"},
+    },
     "Cache-Control": {
         "description": "How long the answer may be kept.",
         "schema": {"type": "string"},
@@ -34,6 +39,11 @@ HEADERS: Final[dict[str, Part]] = {
     "Content-Disposition": {
         "description": "The file name of a download.",
         "schema": {"type": "string"},
+    },
+    "Content-Range": {
+        "description": "Which bytes of how many the answer holds.",
+        "schema": {"type": "string"},
+        "example": "bytes 0-999/123456",
     },
     "ETag": {
         "description": "The version of the object; send it back in If-Match or If-None-Match.",
@@ -55,6 +65,10 @@ HEADERS: Final[dict[str, Part]] = {
     "Preference-Applied": {
         "description": "The part of Prefer that was followed (RFC 7240).",
         "schema": {"type": "string"},
+    },
+    "Repr-Digest": {
+        "description": "SHA-256 of the whole file (RFC 9530).",
+        "schema": {"type": "string", "pattern": "^sha-256=:[A-Za-z0-9+/]{43}=:$"},
     },
     "Retry-After": {
         "description": "Seconds to wait before asking again.",
@@ -90,6 +104,7 @@ _PROBLEM_DESCRIPTIONS: Final = {
     412: "The object has changed since it was read.",
     413: "The body is over the limit.",
     415: "The body has another media type than the operation reads.",
+    416: "The range begins behind the last byte.",
     422: "The body breaks a rule; `errors` names every value that is refused.",
     428: "If-Match is missing.",
     500: "The service has a defect.",

@@ -110,6 +110,18 @@ PROBLEM_TYPES: Final[dict[str, ProblemType]] = dict(
             "same columns come as an export.",
         ),
         _type(
+            "export-not-finished",
+            409,
+            "The exported file is still being made",
+            "It can be read when its state is succeeded; Retry-After says when to look again.",
+        ),
+        _type(
+            "export-failed",
+            409,
+            "The exported file could not be made",
+            "detail says why. Change what was asked for and have another one made.",
+        ),
+        _type(
             "precondition-failed",
             412,
             "The object has changed since it was read",
@@ -126,6 +138,18 @@ PROBLEM_TYPES: Final[dict[str, ProblemType]] = dict(
             415,
             "The body has another media type than the operation reads",
             "Send the Content-Type that the operation declares in /openapi.json, in UTF-8.",
+        ),
+        _type(
+            "range-not-satisfiable",
+            416,
+            "There is no byte in the range",
+            "The file ends before the range begins; Content-Range says how many bytes it has.",
+        ),
+        _type(
+            "too-many-rows",
+            422,
+            "More rows match than can be sorted",
+            "Leave order_by out, or narrow the filters; detail names the limit.",
         ),
         _type(
             "invalid-input",

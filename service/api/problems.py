@@ -83,7 +83,7 @@ def answer_error(request: ApiRequest, error: Exception) -> ApiResponse:
     headers = {"Cache-Control": "no-store"}
     if isinstance(error, MethodNotAllowedException):
         headers["Allow"] = allowed_methods((error.headers or {}).get("allow", ""))
-    if kind.status == 503 or kind.slug == "batch-not-finished":
+    if kind.status == 503 or kind.slug in {"batch-not-finished", "export-not-finished"}:
         headers["Retry-After"] = str(RETRY_AFTER_S)
     if kind.status >= 500 and not isinstance(error, TrainardError):
         log.error("request_failed", trace_id=trace_id_of(request.scope), exc_info=error)

@@ -35,8 +35,8 @@ COMPARED = (
 )
 
 
-class ComparisonQuery(Struct, frozen=True, kw_only=True):
-    """Which batches, and the page of their comparison."""
+class ComparedBatches(Struct, frozen=True, kw_only=True):
+    """Which batches are compared, in which columns and order, and how they are priced."""
 
     baseline: Annotated[UUID, Meta(description="Batch that is compared with: the past.")]
     candidate: Annotated[UUID, Meta(description="Batch that is looked at: the new.")]
@@ -56,6 +56,11 @@ class ComparisonQuery(Struct, frozen=True, kw_only=True):
         int, Meta(ge=1, description="Which pricing of the baseline; 1 is that of when it ended.")
     ] = 1
     candidate_pricing: Annotated[int, Meta(ge=1, description="Which pricing of the candidate.")] = 1
+
+
+class ComparisonQuery(ComparedBatches, frozen=True, kw_only=True):
+    """Which batches, and the page of their comparison."""
+
     page_size: Annotated[
         int, Meta(ge=1, description="50 by default; more than the limit becomes the limit.")
     ] = 50
@@ -113,8 +118,8 @@ def compare(
     bound = msgspec.to_builtins(query)
     del bound["page_token"], bound["page_size"]
     cursor = read_token(query.page_token, bound, Cursor)
-    extra = _extra_columns(query.columns)
-    order = _order(query.order_by, (*COMPARED, *extra))
+    extra = named_columns(query.columns)
+    order = order_of(query.order_by, (*COMPARED, *extra))
     joined = join_batches(connection, actor, query, extra)
     rows = page(joined, size=page_size, order=order, after=cursor)
     return ComparisonOut(
@@ -133,7 +138,7 @@ def compare(
 def join_batches(
     connection: Connection,
     actor: Actor,
-    query: ComparisonQuery,
+    query: ComparedBatches,
     extra_columns: tuple[str, ...] = (),
 ) -> Joined:
     """The points that both batches have, as columns."""
@@ -236,7 +241,8 @@ def history(connection: Connection, actor: Actor, query: HistoryQuery) -> Histor
     )
 
 
-def _extra_columns(text: str) -> tuple[str, ...]:
+def named_columns(text: str) -> tuple[str, ...]:
+    """The columns named beside `COMPARED`; raises `MalformedError` for one that is none."""
     names = tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
     unknown = [name for name in names if name not in NUMERIC]
     if unknown:
@@ -244,7 +250,8 @@ def _extra_columns(text: str) -> tuple[str, ...]:
     return tuple(name for name in names if name not in COMPARED)
 
 
-def _order(text: str, columns: tuple[str, ...]) -> Order | None:
+def order_of(text: str, columns: tuple[str, ...]) -> Order | None:
+    """The order that the text asks for; raises `MalformedError` for one that is none."""
     if not text:
         return None
     try:

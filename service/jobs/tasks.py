@@ -1,6 +1,9 @@
 """All kinds of background work beside the chunks of batches."""
 
-from service.jobs import deletions, publications
+from service.jobs import deletions, export_making, export_removal, publications
 from service.jobs.task import Task
 
-TASKS: dict[str, Task] = {task.name: task for task in (deletions.TASK, publications.TASK)}
+TASKS: dict[str, Task] = {
+    task.name: task
+    for task in (deletions.TASK, publications.TASK, export_making.TASK, export_removal.TASK)
+}

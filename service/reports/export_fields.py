@@ -4,12 +4,15 @@ import math
 from collections.abc import Mapping, Sequence
 from datetime import date
 from decimal import Decimal
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
-from msgspec import Struct
+from msgspec import Meta, Struct
 from numpy.typing import NDArray
 
+from service.model.fields import Scenario
+from service.model.inputs import INPUT_LABELS
+from service.model.paths import is_whole, leaf_type
 from service.model.results import COLUMNS
 
 FieldKind = Literal["float64", "int64", "bool", "enum", "text", "decimal", "date"]
@@ -17,6 +20,9 @@ Cell = float | int | bool | str | None
 # A column of a chunk: an array, or for texts, decimals and dates a sequence
 ChunkColumn = NDArray[Any] | Sequence[str | Decimal | date | None]
 Chunk = Mapping[str, ChunkColumn]
+Objects = NDArray[np.object_]
+
+_UNITS = {"ms": "ms", "days": "days", "gpus": "GPUs", "count": "GPUs"}
 
 
 class Field(Struct, frozen=True, kw_only=True):
@@ -61,6 +67,27 @@ COST_FIELDS = (
 )
 
 
+def input_field(path: str) -> Field:
+    """The field of a stored input column, named by its path in the scenario."""
+    if path in INPUT_LABELS:
+        return Field(name=path, kind="enum", labels=INPUT_LABELS[path])
+    kind = Scenario.__annotations__.get(path) or leaf_type(path)
+    said = [part.description for part in get_args(kind) if isinstance(part, Meta)]
+    return Field(
+        name=path,
+        kind="int64" if path == "period_days" or is_whole(path) else "float64",
+        unit=_UNITS.get(path.replace(".", "_").rsplit("_", maxsplit=1)[-1], ""),
+        sentence=next((text for text in said if text), ""),
+    )
+
+
+def objects(values: Sequence[Any]) -> Objects:
+    """The values as an array, each as it is."""
+    column: Objects = np.empty(len(values), dtype=object)
+    column[:] = values
+    return column
+
+
 def cells(field: Field, column: ChunkColumn) -> list[Cell]:
     """The values of a chunk's column as they stand in JSON.
 
@@ -71,7 +98,7 @@ def cells(field: Field, column: ChunkColumn) -> list[Cell]:
     if field.kind == "enum":
         return _labels(field, codes(field, column))
     if field.kind == "decimal":
-        return [None if amount is None else format(Decimal(str(amount)), "f") for amount in column]
+        return [None if amount is None else format(amount, "f") for amount in column]
     if field.kind in {"text", "date"}:
         return [None if text is None else str(text) for text in column]
     if field.kind == "int64":

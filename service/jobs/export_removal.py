@@ -1,0 +1,40 @@
+"""Take deleted and expired exported files away, a few parts in each transaction."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from uuid import UUID
+
+from service.db import export_files
+from service.db.engine import Connection, Database
+from service.jobs.export_making import delete_parts
+from service.jobs.task import Task
+
+
+def run(database: Database, export_id: UUID) -> None:
+    """Take the file's parts and its row away; may be killed anywhere and called again."""
+    with database.read() as connection:
+        row = export_files.find_file(connection, export_id)
+    if row is None or row.state != export_files.DELETING:
+        return
+    delete_parts(database, export_id)
+    with database.write() as connection:
+        export_files.delete_file(connection, export_id)
+
+
+def fail(connection: Connection, export_id: UUID, reason: str) -> None:
+    """Keep the reason; the file is hidden already, and a later version tries again."""
+    export_files.note_failure(connection, export_id, reason)
+
+
+def unsent(connection: Connection, version: int) -> Sequence[UUID]:
+    """Files that are deleted or have expired."""
+    return export_files.list_unsent_removals(connection, version, datetime.now(UTC))
+
+
+TASK = Task(
+    name="export-removal",
+    run=run,
+    fail=fail,
+    unsent=unsent,
+    mark_sent=export_files.mark_removals_sent,
+)
