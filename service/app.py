@@ -16,6 +16,7 @@ from service.api import (
     deletions,
     docs,
     evaluations,
+    export_files,
     exports,
     problem_pages,
     profiles,
@@ -29,6 +30,7 @@ from service.api.edge import GuardedApp
 from service.api.logs import configure_logs
 from service.api.metrics import Metrics
 from service.api.problems import answer_error
+from service.api.queue_watch import QueueWatch
 from service.db.engine import Database
 from service.jobs.runtime import Runtime
 from service.settings import Settings
@@ -45,6 +47,7 @@ ROUTES: tuple[Iterable[HTTPRouteHandler], ...] = (
     results.routes,
     comparisons.routes,
     exports.routes,
+    export_files.routes,
     system.routes,
     problem_pages.routes,
     docs.routes,
@@ -65,6 +68,7 @@ def create_app(settings: Settings, database: Database | None = None) -> Litestar
     async def serving(_app: Litestar) -> AsyncIterator[None]:
         configure_logs(settings.log_level)
         app.state.turns = anyio.CapacityLimiter(1)
+        app.state.queue_watch = QueueWatch(opened)
         engine.start()
         try:
             yield

@@ -1,8 +1,10 @@
 """What is counted of a serving process, in Prometheus' text format."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.core import CounterMetricFamily, Metric
+from prometheus_client.registry import Collector
 
 # From a cached evaluation to a page over a large batch.
 LATENCY_BOUNDS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
@@ -31,11 +33,16 @@ class Metrics:
             "Single scenarios answered by POST /v1/evaluations.",
             registry=self._registry,
         )
+        # Two names of one number: the first version had the gauge.
         self._points = Gauge(
             "trainard_batch_points_computed",
             "Points of scenario batches computed by this process since its start.",
             registry=self._registry,
         )
+        self._points_counter = _Reading(
+            "trainard_points", "Points of batches computed and stored by this process."
+        )
+        self._registry.register(self._points_counter)
 
     def observe(self, method: str, route: str, status: int, duration_s: float) -> None:
         """Count a request; `route` is a template, so that ids make no new time series."""
@@ -45,7 +52,21 @@ class Metrics:
     def watch_points(self, num_points: Callable[[], float]) -> None:
         """Read the number of computed batch points from `num_points` at each scrape."""
         self._points.set_function(num_points)
+        self._points_counter.read = num_points
 
     def render(self) -> bytes:
         """All metrics as text (exposition format 0.0.4)."""
         return generate_latest(self._registry)
+
+
+class _Reading(Collector):
+    """A counter that is counted elsewhere, read at each scrape."""
+
+    def __init__(self, name: str, text: str) -> None:
+        self._name = name
+        self._text = text
+        self.read: Callable[[], float] = float
+
+    def collect(self) -> Iterable[Metric]:
+        """The counter as it is now."""
+        yield CounterMetricFamily(self._name, self._text, value=self.read())

@@ -1,6 +1,7 @@
 """The state, the limits and the description of the service."""
 
 import hashlib
+from datetime import UTC, datetime
 from functools import cache
 from typing import Annotated, Any, Literal
 
@@ -12,15 +13,19 @@ from service.api.answers import json_answer, raw_answer
 from service.api.concurrency import etag_of, not_modified
 from service.api.contract import JSON, Answer, ApiRequest, ApiResponse, Contract, operation
 from service.api.parameters import refuse_query
-from service.api.transactions import read, settings_of
+from service.api.queue_metrics import render_queue
+from service.api.queue_watch import QueueWatch
+from service.api.transactions import database_of, read, settings_of
 from service.api.versions import VERSIONS, Versions
 from service.db import migrate
 from service.db.engine import OperationalError
 from service.errors import UnavailableError
 from service.jobs.evaluations import MAX_RANKS
+from service.jobs.queue_state import QueueState, WorkerList, list_workers
 
 METRICS = "text/plain; version=0.0.4"
 TAG = "Service"
+NO_WORKERS = "no worker is alive: batches are taken, and wait until one is (trainard worker)"
 
 migration_head = cache(migrate.head)
 
@@ -56,6 +61,26 @@ class About(msgspec.Struct, frozen=True, kw_only=True):
     migration: str
 
 
+class Readiness(msgspec.Struct, frozen=True, kw_only=True):
+    """The service takes requests, and who computes its batches."""
+
+    status: Literal["ok"] = "ok"
+    database: Literal["sqlite", "postgresql"]
+    migration: Annotated[str, msgspec.Meta(description="Revision of the tables.")]
+    engine: Annotated[
+        Literal["embedded", "client"],
+        msgspec.Meta(description="embedded: this process computes; client: only workers do."),
+    ]
+    workers_alive: Annotated[int, msgspec.Meta(ge=0, description="Processes that compute.")]
+    queue_age_s: Annotated[
+        float,
+        msgspec.Meta(ge=0, description="Age of the oldest batch of which no chunk was begun."),
+    ]
+    warnings: Annotated[
+        tuple[str, ...], msgspec.Meta(description="What an operator should look at.")
+    ] = ()
+
+
 @operation(
     "GET",
     "/healthz",
@@ -79,9 +104,10 @@ async def get_health(request: ApiRequest) -> ApiResponse:
         operation_id="get_readiness",
         summary="Whether requests can be served",
         description="503 when the database cannot be reached, its tables are of another version "
-        "than the program, or batches are not looked after.",
+        "than the program, or batches are not looked after. That no worker lives is only a "
+        "warning: batches are taken and wait.",
         tag=TAG,
-        answers={200: Answer(description="They can", body=Health)},
+        answers={200: Answer(description="They can", body=Readiness)},
     ),
 )
 async def get_readiness(request: ApiRequest) -> ApiResponse:
@@ -103,7 +129,19 @@ async def get_readiness(request: ApiRequest) -> ApiResponse:
             f"batches are not looked after: {engine.fault or 'the engine has ended'}",
             problem="not-ready",
         )
-    return json_answer(Health())
+    state = await _queue_state(request)
+    if state is None:
+        raise UnavailableError("the database does not answer", problem="not-ready")
+    return json_answer(
+        Readiness(
+            database="sqlite" if database_of(request).is_sqlite else "postgresql",
+            migration=found,
+            engine=engine.role,
+            workers_alive=state.workers_alive,
+            queue_age_s=state.queue_age_s,
+            warnings=() if state.workers_alive else (NO_WORKERS,),
+        )
+    )
 
 
 @operation(
@@ -111,15 +149,36 @@ async def get_readiness(request: ApiRequest) -> ApiResponse:
     "/metrics",
     Contract(
         operation_id="get_metrics",
-        summary="Metrics of this process for Prometheus",
+        summary="Metrics of this process and of the queue for Prometheus",
+        description="`trainard_http_…`, `trainard_evaluations` and `trainard_points` count this "
+        "process; the others are of the whole service, whichever process is asked. While the "
+        "database is away `trainard_database_up` is 0 and they are missing.",
         tag=TAG,
         answers={200: Answer(description="Text exposition format 0.0.4", media_types=(METRICS,))},
     ),
 )
 async def get_metrics(request: ApiRequest) -> ApiResponse:
-    """Answer with the counters of this process."""
+    """Answer with the counters of this process and the state of the queue."""
     refuse_query(request)
-    return raw_answer(request.app.state.metrics.render(), media_type=METRICS)
+    queue = render_queue(await _queue_state(request))
+    return raw_answer(request.app.state.metrics.render() + queue, media_type=METRICS)
+
+
+@operation(
+    "GET",
+    "/v1/workers",
+    Contract(
+        operation_id="list_workers",
+        summary="List the processes that compute batches",
+        description="A process that serves a SQLite file is listed from its first batch on.",
+        tag=TAG,
+        answers={200: Answer(description="The oldest first", body=WorkerList)},
+    ),
+)
+async def get_workers(request: ApiRequest) -> ApiResponse:
+    """Answer with all processes and when they were last seen."""
+    refuse_query(request)
+    return json_answer(await read(request, lambda c: list_workers(c, datetime.now(UTC))))
 
 
 @operation(
@@ -166,6 +225,16 @@ async def get_openapi(request: ApiRequest) -> ApiResponse:
     return unchanged or raw_answer(content, media_type=JSON, headers={"ETag": tag})
 
 
+async def _queue_state(request: ApiRequest) -> QueueState | None:
+    """The queue as it is; a process that computes itself is alive before its first heartbeat."""
+    watch: QueueWatch = request.app.state.queue_watch
+    state = await watch.current()
+    engine = request.app.state.engine
+    if state is None or state.workers_alive or engine.role != "embedded" or not engine.is_alive:
+        return state
+    return msgspec.structs.replace(state, workers_alive=1)
+
+
 def _described(request: ApiRequest) -> tuple[bytes, str]:
     state = request.app.state
     if "openapi" not in state:
@@ -175,4 +244,11 @@ def _described(request: ApiRequest) -> tuple[bytes, str]:
     return described
 
 
-routes: list[HTTPRouteHandler] = [get_health, get_readiness, get_metrics, get_meta, get_openapi]
+routes: list[HTTPRouteHandler] = [
+    get_health,
+    get_readiness,
+    get_metrics,
+    get_workers,
+    get_meta,
+    get_openapi,
+]

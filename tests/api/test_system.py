@@ -1,17 +1,24 @@
+import socket
+import time
 from collections.abc import Callable
+from datetime import UTC, datetime
 from importlib.metadata import version
 from typing import Any
 
+import anyio
 import httpx
 import pytest
 from litestar import Litestar
 from litestar.testing import TestClient
 
+from service.api.queue_watch import KEEP_S, PATIENCE_S, QueueWatch
 from service.app import create_app
-from service.db import migrate
+from service.db import migrate, workers
 from service.db.engine import Database
+from service.jobs.queue_state import QueueState
 from service.model import MODEL_VERSION
 from service.settings import Limits, Settings
+from tests.jobs.batch_bodies import item, read, speeds, submit
 
 ProblemOf = Callable[[httpx.Response, str], dict[str, Any]]
 Client = TestClient[Litestar]
@@ -27,7 +34,15 @@ def test_health_needs_nothing(client: Client) -> None:
 
 
 def test_a_served_and_migrated_database_is_ready(client: Client) -> None:
-    assert client.get("/readyz").json() == {"status": "ok"}
+    assert client.get("/readyz").json() == {
+        "status": "ok",
+        "database": "sqlite",
+        "migration": migrate.head(),
+        "engine": "embedded",
+        "workers_alive": 1,
+        "queue_age_s": 0.0,
+        "warnings": [],
+    }
 
 
 def test_tables_of_another_version_are_not_ready(
@@ -50,10 +65,50 @@ def test_a_database_that_was_never_migrated_is_not_ready(
         assert "none" in problem_of(client.get("/readyz"), "not-ready")["detail"]
 
 
-def test_a_service_without_its_runner_is_not_ready(app: Litestar, problem_of: ProblemOf) -> None:
+def test_a_service_whose_engine_has_ended_is_not_ready(
+    app: Litestar, problem_of: ProblemOf
+) -> None:
     with TestClient(app, base_url="http://127.0.0.1") as client:
-        app.state.runner.stop()
-        assert "runner" in problem_of(client.get("/readyz"), "not-ready")["detail"]
+        app.state.engine.stop()
+        assert "engine" in problem_of(client.get("/readyz"), "not-ready")["detail"]
+
+
+@pytest.mark.postgres
+def test_a_client_without_workers_is_ready_with_a_warning(postgres_url: str) -> None:
+    app = create_app(Settings(database_url=postgres_url))
+    with TestClient(app, base_url="http://127.0.0.1") as client:
+        found = client.get("/readyz").json()
+        assert (found["status"], found["database"], found["engine"]) == (
+            *("ok", "postgresql", "client"),
+        )
+        assert found["workers_alive"] == 0
+        assert ["no worker" in warning for warning in found["warnings"]] == [True]
+        assert client.get("/v1/workers").json() == {"items": []}
+        seen = datetime.now(UTC)
+        with app.state.database.write() as connection:
+            workers.record_worker(
+                connection,
+                name="a/1/x",
+                role="worker",
+                host="a",
+                process=1,
+                compute_processes=2,
+                now=seen,
+            )
+        (worker,) = client.get("/v1/workers").json()["items"]
+        assert datetime.fromisoformat(worker.pop("seen_at")) == seen
+        assert datetime.fromisoformat(worker.pop("started_at")) == seen
+        assert worker == {
+            "id": "a/1/x",
+            "role": "worker",
+            "host": "a",
+            "process": 1,
+            "compute_processes": 2,
+            "alive": True,
+        }
+        time.sleep(KEEP_S)
+        found = client.get("/readyz").json()
+        assert (found["workers_alive"], found["warnings"]) == (1, [])
 
 
 def test_meta_shows_versions_and_limits(client: Client) -> None:
@@ -77,6 +132,89 @@ def test_requests_are_counted_by_route_and_not_by_path(client: Client) -> None:
     assert counted % ("(none)", 404) in lines
     assert "trainard_batch_points_computed 0.0" in lines
     assert any(line.startswith("trainard_http_request_duration_seconds_bucket") for line in lines)
+
+
+def test_the_state_of_the_queue_is_scraped(client: Client, sqlite_database: Database) -> None:
+    lines = client.get("/metrics").text.splitlines()
+    for line in (
+        "trainard_database_up 1.0",
+        "trainard_queue_age_seconds 0.0",
+        'trainard_batches{state="queued"} 0.0',
+        'trainard_batches{state="running"} 0.0',
+        'trainard_batches{state="canceling"} 0.0',
+        "trainard_chunks_waiting 0.0",
+        "trainard_chunks_failed 0.0",
+        "trainard_points_total 0.0",
+        "trainard_points_per_second 0.0",
+        "trainard_workers_alive 1.0",
+        'trainard_tasks_waiting{task="deletion"} 0.0',
+    ):
+        assert line in lines
+    batch = submit(sqlite_database, item(axes=[speeds(600)]))
+    client.app.state.engine.wake()
+    end = time.monotonic() + 60
+    while read(sqlite_database, batch.id).state != "succeeded":
+        assert time.monotonic() < end
+        time.sleep(0.05)
+    time.sleep(KEEP_S)
+    lines = client.get("/metrics").text.splitlines()
+    for line in (
+        "trainard_points_total 600.0",
+        "trainard_points_per_second 10.0",
+        "trainard_workers_alive 1.0",
+        'trainard_batches{state="running"} 0.0',
+    ):
+        assert line in lines
+    (worker,) = client.get("/v1/workers").json()["items"]
+    assert (worker["id"], worker["role"], worker["alive"]) == ("local", "embedded", True)
+
+
+def test_a_scrape_is_answered_while_the_database_is_away(
+    empty_url: str, problem_of: ProblemOf
+) -> None:
+    """It has no tables: one kind says so with an operational error, the other with another."""
+    app = create_app(Settings(database_url=empty_url))
+    with TestClient(app, base_url="http://127.0.0.1") as client:
+        answer = client.get("/metrics")
+        assert answer.status_code == 200
+        lines = answer.text.splitlines()
+        assert "trainard_database_up 0.0" in lines
+        assert "trainard_points_total 0.0" in lines
+        assert not any(line.startswith("trainard_queue_age_seconds") for line in lines)
+        problem_of(client.get("/readyz"), "not-ready")
+
+
+def test_a_scrape_does_not_wait_for_a_database_that_hangs() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        port = silent.getsockname()[1]
+        watched = Database(f"postgresql://nobody@127.0.0.1:{port}/none?connect_timeout=8")
+
+        async def ask() -> list[QueueState | None]:
+            watch = QueueWatch(watched)
+            return [await watch.current() for _ in range(2)]
+
+        started = time.monotonic()
+        assert anyio.run(ask) == [None, None]
+        assert time.monotonic() - started < 2 * PATIENCE_S + 1
+
+
+def test_many_who_ask_share_one_read(sqlite_database: Database) -> None:
+    async def ask() -> list[QueueState | None]:
+        watch = QueueWatch(sqlite_database)
+        found: list[QueueState | None] = []
+
+        async def one() -> None:
+            found.append(await watch.current())
+
+        async with anyio.create_task_group() as group:
+            for _ in range(20):
+                group.start_soon(one)
+        return found
+
+    found = anyio.run(ask)
+    assert len(found) == 20
+    assert found[0] is not None
+    assert all(state is found[0] for state in found)
 
 
 def test_two_apps_count_apart(client: Client, sqlite_database: Database) -> None:
