@@ -8,7 +8,8 @@ moment: they wait for it at most `LOCK_TIMEOUT_MS`, then let the readers through
 """
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 from uuid import UUID
 
@@ -224,10 +225,8 @@ def _with_short_locks(database: Database, work: Callable[[Connection], None]) ->
                 connection.execute(text(f"SET LOCAL lock_timeout = {LOCK_TIMEOUT_MS}"))
                 work(connection)
                 return
-        except (OperationalError, psycopg.OperationalError) as error:
-            # `_run` raises the driver's own error, SQLAlchemy's statements a wrapped one.
-            cause = error.orig if isinstance(error, OperationalError) else error
-            if not isinstance(cause, BUSY) or time.monotonic() - start > MAX_WAIT_S:
+        except OperationalError as error:
+            if not isinstance(error.orig, BUSY) or time.monotonic() - start > MAX_WAIT_S:
                 raise
         time.sleep(pause_s)
         pause_s = min(2 * pause_s, MAX_PAUSE_S)
@@ -242,7 +241,7 @@ def _copy(
     names = sql.SQL(", ").join(sql.Identifier(column.name) for column in columns)
     statement = sql.SQL("COPY {} ({}) FROM STDIN (FORMAT BINARY)").format(_table(name), names)
     num_rows = 0
-    with _driver(connection).cursor() as cursor, cursor.copy(statement) as copy:
+    with _cursor(connection) as cursor, cursor.copy(statement) as copy:
         copy.write(HEADER)
         for fields in chunks:
             num_rows += len(fields[0].lengths)
@@ -290,13 +289,21 @@ def _table(name: str) -> sql.Identifier:
 
 
 def _run(connection: Connection, statement: str, *parts: sql.Composable) -> None:
-    with _driver(connection).cursor() as cursor:
+    with _cursor(connection) as cursor:
         cursor.execute(sql.SQL(statement).format(*parts))
 
 
-def _driver(connection: Connection) -> psycopg.Connection[Any]:
-    """The driver's connection inside the open transaction: SQLAlchemy has no COPY."""
+@contextmanager
+def _cursor(connection: Connection) -> Iterator[psycopg.Cursor[Any]]:
+    """The driver's cursor inside the open transaction: SQLAlchemy has no COPY.
+
+    A lost connection and a lock that is not free are raised as SQLAlchemy raises them.
+    """
     driver = connection.connection.driver_connection
     if not isinstance(driver, psycopg.Connection):
         raise TypeError(f"{type(driver).__name__} is no PostgreSQL connection")
-    return driver
+    try:
+        with driver.cursor() as cursor:
+            yield cursor
+    except psycopg.OperationalError as error:
+        raise OperationalError("publishing a batch", None, error) from error

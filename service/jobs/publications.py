@@ -1,4 +1,8 @@
-"""Publish a batch for BI tools: its points as typed rows of a table, on PostgreSQL only."""
+"""Publish a batch for BI tools: its points as typed rows of a table, on PostgreSQL only.
+
+The engine runs a task once for an id, so each request gives the row a new one: what the former id
+was asked for is then wanted no more.
+"""
 
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -68,6 +72,7 @@ def publish(connection: Connection, actor: Actor, batch_id: UUID) -> Publication
             row.id,
             "queued",
             expected=("failed", REMOVING),
+            id=uuid_utils.compat.uuid7(),
             failure=None,
             ended_at=None,
             num_rows=0,
@@ -97,6 +102,7 @@ def unpublish(
         REMOVING,
         expected=SHOWN,
         version=expected_version,
+        id=uuid_utils.compat.uuid7(),
         enqueued_version=None,
     ):
         raise PreconditionFailedError(
