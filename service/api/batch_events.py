@@ -93,7 +93,8 @@ async def _events(watch: BatchWatch, batch_id: UUID, received: int) -> AsyncIter
     watch.num_streams += 1
     try:
         with watch.channel(batch_id) as channel:
-            yield f"retry: {RECONNECT_MS}\n\n".encode()
+            # A field of the first event: by itself it would be an event without data to some.
+            yield f"retry: {RECONNECT_MS}\n".encode()
             while not watch.is_stopping and not channel.is_gone:
                 if channel.version > received:
                     received = channel.version
@@ -105,11 +106,8 @@ async def _events(watch: BatchWatch, batch_id: UUID, received: int) -> AsyncIter
                     )
                 if channel.has_ended:
                     return
-                if channel.version <= received:
-                    seen = channel.version
-                    await channel.wait(HEARTBEAT_S)
-                    if channel.version == seen and not watch.is_stopping:
-                        yield b": nothing new\n\n"
+                if channel.version <= received and not await channel.wait(HEARTBEAT_S):
+                    yield b": nothing new\n\n"
     finally:
         watch.num_streams -= 1
 

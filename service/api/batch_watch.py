@@ -50,10 +50,12 @@ class Channel:
         self._changed.set()
         self._changed = anyio.Event()
 
-    async def wait(self, timeout_s: float) -> None:
-        """Return at the next change, or after so long."""
+    async def wait(self, timeout_s: float) -> bool:
+        """Return at the next change, or after so long; whether something may have changed."""
         with anyio.move_on_after(timeout_s):
             await self._changed.wait()
+            return True
+        return False
 
 
 class BatchWatch:
@@ -67,6 +69,11 @@ class BatchWatch:
         self._poller: asyncio.Task[None] | None = None
         self._tick_s = FIRST_TICK_S
         self._joined = anyio.Event()
+
+    @property
+    def num_watchers(self) -> int:
+        """Streams and waits that are open."""
+        return sum(channel.num_watchers for channel in self._channels.values())
 
     @contextmanager
     def channel(self, batch_id: UUID) -> Iterator[Channel]:

@@ -13,6 +13,7 @@ import uvicorn
 
 from service.app import create_app
 from service.cli.databases import database_option, settings_with, usable_database, without_password
+from service.cli.graceful_server import GracefulServer
 from service.cli.worker_processes import WorkerProcesses
 from service.db import migrate
 from service.settings import Settings
@@ -75,7 +76,7 @@ def command(
     bound_port: int = listener.getsockname()[1]
     name = next(iter(settings.allowed_hosts), host)
     threading.Thread(target=_announce, args=(host, bound_port, name), daemon=True).start()
-    server = uvicorn.Server(
+    server = GracefulServer(
         uvicorn.Config(
             app,
             loop="uvloop",
@@ -87,7 +88,8 @@ def command(
             access_log=False,
             server_header=False,
             timeout_graceful_shutdown=GRACE_S,
-        )
+        ),
+        app.state.batch_watch,
     )
     beside.start()
     try:

@@ -1,0 +1,44 @@
+"""A service on a real socket that computes nothing: tests say when a batch goes on."""
+
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import uvicorn
+from litestar import Litestar
+
+from service.app import create_app
+from service.cli.graceful_server import GracefulServer
+from service.db.engine import Database
+from service.settings import Limits, Settings
+
+WITHIN_S = 20
+
+
+@contextmanager
+def served(database: Database, limits: Limits | None = None) -> Iterator[tuple[str, Litestar]]:
+    """Yield the address and the app; ends with the block, open answers included."""
+    app = create_app(Settings(limits=limits or Limits()), database)
+    listener = socket.create_server(("127.0.0.1", 0))
+    # Without its lifespan the app starts no engine.
+    config = uvicorn.Config(app, lifespan="off", log_config=None, timeout_graceful_shutdown=5)
+    server = GracefulServer(config, app.state.batch_watch)
+    thread = threading.Thread(target=server.run, args=([listener],))
+    thread.start()
+    try:
+        wait_until(lambda: server.started)
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}", app
+    finally:
+        server.should_exit = True
+        thread.join(WITHIN_S)
+        assert not thread.is_alive()
+
+
+def wait_until(condition: Callable[[], bool], seconds: float = WITHIN_S) -> None:
+    """Look until the condition holds."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.01)
