@@ -7,12 +7,12 @@ import gzip
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import anyio
 import httpx
 import pytest
-from sqlalchemy import Column, String, column, inspect, select, table
+from sqlalchemy import String, column, inspect, select, table
 
 from service.app import create_app
 from service.db import migrate
@@ -61,14 +61,12 @@ def first_url(request: pytest.FixtureRequest, first_sqlite_url: str) -> Iterator
 
 def tables_of(connection: Connection) -> dict[str, Any]:
     """The tables as they are in this database, each column with the type that the code gives it."""
-    known: dict[str, dict[str, Column[Any]]] = {
-        found.name: dict(found.c) for found in metadata.sorted_tables
-    }
+    known = {found.name: dict(found.c) for found in metadata.sorted_tables}
     shapes = {}
     for name in inspect(connection).get_table_names():
         if name in known:
             names = [part["name"] for part in inspect(connection).get_columns(name)]
-            types = {
+            types: dict[str, Any] = {
                 part: known[name][part].type if part in known[name] else DROPPED[part]
                 for part in names
             }
@@ -195,7 +193,7 @@ def test_old_batches_are_answered_as_before(first_url: str, recorded: Recorded) 
 
     async def ask() -> dict[str, httpx.Response]:
         # Without the app's lifespan: nothing computes, so nothing changes.
-        transport = httpx.ASGITransport(app=app)
+        transport = httpx.ASGITransport(app=cast("Any", app))
         address = "http://127.0.0.1:8000"
         async with httpx.AsyncClient(transport=transport, base_url=address) as client:
             return {url: await client.get(url) for url in recorded["answers"]}

@@ -4,6 +4,7 @@ import threading
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import partial
 from uuid import UUID
 
 import numpy as np
@@ -63,7 +64,7 @@ def test_no_writer_and_no_reader_waits_long(database: Database, store: Store) ->
         with database.write() as connection:
             marked = rows_of.mark_deleted(connection, batch_id, version=1, now=datetime.now(UTC))
         assert marked
-        waits.append(longest_waits(database, lambda gone=batch_id: deletions.run(database, gone)))
+        waits.append(longest_waits(database, partial(deletions.run, database, batch_id)))
         with database.read() as connection:
             assert connection.scalar(select(func.count()).select_from(result_block)) == 0
         if max(waits[-1][:2]) < LONGEST_WAIT_S:
