@@ -128,6 +128,20 @@ def read_part(connection: Connection, export_id: UUID, byte: int) -> tuple[int, 
     return None if row is None else (row.first_byte, row.data)
 
 
+def mark_deleting(connection: Connection, export_id: UUID, now: datetime) -> bool:
+    """Hide a file that has expired; whether it is hidden, now or since long."""
+    c = export_file.c
+    changed = connection.execute(
+        update(export_file)
+        .where(
+            c.id == export_id,
+            or_(c.state == DELETING, and_(c.state.in_(ENDED), c.expires_at <= now)),
+        )
+        .values(state=DELETING, version=c.version + 1)
+    )
+    return changed.rowcount == 1
+
+
 def delete_parts(connection: Connection, export_id: UUID) -> int:
     """Take some parts of the file away; how many. Call it until it is 0."""
     c = export_part.c

@@ -12,10 +12,10 @@ from service.jobs.task import Task
 
 def run(database: Database, export_id: UUID) -> None:
     """Take the file's parts and its row away; may be killed anywhere and called again."""
-    with database.read() as connection:
-        row = export_files.find_file(connection, export_id)
-    if row is None or row.state != export_files.DELETING:
-        return
+    with database.write() as connection:
+        # An expired file may not be marked yet: it is marked as sent after it was sent.
+        if not export_files.mark_deleting(connection, export_id, datetime.now(UTC)):
+            return
     delete_parts(database, export_id)
     with database.write() as connection:
         export_files.delete_file(connection, export_id)

@@ -1,17 +1,12 @@
 """All formats hold the same numbers: each is read back by somebody else's reader."""
 
-import csv
-import io
-import json
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import date
 from decimal import Decimal
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -19,6 +14,7 @@ from hypothesis import strategies as st
 from service.reports.export import EXPORTERS
 from service.reports.export_arrow import MIN_BATCH_ROWS
 from service.reports.export_fields import Chunk, Field
+from tests.reports.export_readers import READERS, Row, bits
 
 FIELDS = (
     Field(name="gpu_hours_lost", kind="float64"),
@@ -44,13 +40,6 @@ ROWS = st.lists(
     ),
     max_size=6,
 )
-Row = dict[str, Any]
-READERS: dict[str, Callable[[bytes], list[Row]]] = {
-    "csv": lambda data: list(csv.DictReader(io.StringIO(data.decode(), newline=""), strict=True)),
-    "jsonl": lambda data: [json.loads(line) for line in data.splitlines()],
-    "parquet": lambda data: pq.read_table(io.BytesIO(data)).to_pylist(),
-    "arrow": lambda data: pa.ipc.open_stream(data).read_all().to_pylist(),
-}
 
 
 def chunk_of(rows: list[tuple[Any, ...]]) -> Chunk:
@@ -67,11 +56,6 @@ def chunk_of(rows: list[tuple[Any, ...]]) -> Chunk:
         "computed": np.array(columns["computed"], dtype=np.bool_),
         "method": np.array(method, dtype=np.int8),
     }
-
-
-def bits(number: Any) -> bytes | None:
-    """The bits of a float as it was read: a number, digits, nothing."""
-    return None if number is None or number == "" else struct.pack("<d", float(number))
 
 
 def plain(format_name: str, row: Row) -> tuple[Any, ...]:
