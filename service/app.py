@@ -33,6 +33,7 @@ from service.api.problems import answer_error
 from service.api.queue_watch import QueueWatch
 from service.db.engine import Database
 from service.jobs.runtime import Runtime
+from service.jobs.spans import tracing
 from service.settings import Settings
 
 ROUTES: tuple[Iterable[HTTPRouteHandler], ...] = (
@@ -69,15 +70,16 @@ def create_app(settings: Settings, database: Database | None = None) -> Litestar
         configure_logs(settings.log_level)
         app.state.turns = anyio.CapacityLimiter(1)
         app.state.queue_watch = QueueWatch(opened)
-        engine.start()
-        try:
-            yield
-        finally:
-            app.state.batch_watch.stop()
-            # It ends the chunks in hand; other requests are still answered meanwhile.
-            await anyio.to_thread.run_sync(engine.stop)
-            if database is None:
-                opened.close()
+        with tracing(settings.otlp_endpoint, role=engine.role):
+            engine.start()
+            try:
+                yield
+            finally:
+                app.state.batch_watch.stop()
+                # It ends the chunks in hand; other requests are still answered meanwhile.
+                await anyio.to_thread.run_sync(engine.stop)
+                if database is None:
+                    opened.close()
 
     app = GuardedApp(
         [handler for handlers in ROUTES for handler in handlers],

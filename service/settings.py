@@ -1,5 +1,6 @@
 """Settings: one frozen struct, read once from the environment (prefix `TRAINARD_`)."""
 
+import importlib
 import os
 from collections.abc import Mapping
 
@@ -26,13 +27,15 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     `allowed_hosts` are the values of the Host header (without port) that are answered while no
     authentication exists; empty means that any is. Batches that ended more than
-    `retention_days` ago are deleted; 0 keeps them for ever.
+    `retention_days` ago are deleted; 0 keeps them for ever. Traces are sent to the OpenTelemetry
+    collector at `otlp_endpoint`, such as http://collector:4318; empty: nowhere.
     """
 
     database_url: str = DEFAULT_DATABASE_URL
     allowed_hosts: tuple[str, ...] = LOOPBACK_HOSTS
     compute_processes: int = 0
     retention_days: int = 0
+    otlp_endpoint: str = ""
     log_level: str = "INFO"
     limits: Limits = Limits()
 
@@ -50,6 +53,8 @@ def read_settings(environment: Mapping[str, str] = os.environ) -> Settings:
         found["compute_processes"] = _count("TRAINARD_COMPUTE_PROCESSES", processes)
     if days := environment.get("TRAINARD_RETENTION_DAYS"):
         found["retention_days"] = _count("TRAINARD_RETENTION_DAYS", days)
+    if endpoint := environment.get("TRAINARD_OTLP_ENDPOINT"):
+        found["otlp_endpoint"] = _collector("TRAINARD_OTLP_ENDPOINT", endpoint)
     limits = {
         name: _count(variable, environment[variable])
         for name in Limits.__struct_fields__
@@ -62,3 +67,17 @@ def _count(variable: str, text: str) -> int:
     if not text.isdecimal():
         raise ValueError(f"{variable} is {text!r}, but must be a whole number")
     return int(text)
+
+
+def _collector(variable: str, url: str) -> str:
+    if not url.startswith(("http://", "https://")):
+        raise ValueError(
+            f"{variable} is {url!r}, but must be the http or https address of a collector"
+        )
+    try:
+        importlib.import_module("opentelemetry.exporter.otlp.proto.http.trace_exporter")
+    except ImportError as error:
+        raise ValueError(
+            f"{variable} is set, but OpenTelemetry is not installed: pip install 'trainard[otel]'"
+        ) from error
+    return url

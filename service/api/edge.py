@@ -15,8 +15,9 @@ from service.api.guards import refuse_foreign
 from service.api.head_requests import mark_head
 from service.api.metrics import Metrics
 from service.api.problems import answer_error
-from service.api.tracing import assign_trace_id
+from service.api.tracing import assign_trace_id, describe_answer, request_span
 from service.errors import TrainardError
+from service.jobs.spans import Span
 
 log = structlog.get_logger()
 
@@ -51,7 +52,10 @@ class GuardedApp(Litestar):
         # A copy: the server looks at the method in its own scope to know that a HEAD has no body.
         scope = {**scope, "app": self, "litestar_app": self}
         exchange = _Exchange(scope, send)
-        with structlog.contextvars.bound_contextvars(trace_id=exchange.trace_id):
+        with (
+            structlog.contextvars.bound_contextvars(trace_id=exchange.trace_id),
+            request_span(scope) as span,
+        ):
             try:
                 refuse_foreign(scope, self.state.settings)
                 await super().__call__(scope, receive, exchange.send)
@@ -64,7 +68,7 @@ class GuardedApp(Litestar):
                     raise
                 await exchange.answer_with(error, receive)
             finally:
-                exchange.finish(self.state.metrics)
+                exchange.finish(self.state.metrics, span)
 
 
 class _Exchange:
@@ -102,12 +106,13 @@ class _Exchange:
         answer = answer_error(request, error).to_asgi_response(app=None, request=request)
         await answer(self._scope, receive, self.send)
 
-    def finish(self, metrics: Metrics) -> None:
-        """Write the log line and count the request."""
+    def finish(self, metrics: Metrics, span: Span) -> None:
+        """Write the log line, count the request and end its span's description."""
         duration_s = time.perf_counter() - self._started
         route = self._scope.get("path_template") or NO_ROUTE
         status = self.status or CLIENT_CLOSED
         metrics.observe(self.method, route, status, duration_s)
+        describe_answer(span, method=self.method, route=route, status=status)
         log.info(
             "request",
             method=self.method,

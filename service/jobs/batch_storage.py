@@ -17,6 +17,7 @@ from service.jobs.batch_documents import DEFAULT_PRIORITY, Notice
 from service.jobs.batch_reuse import find_reusable
 from service.jobs.chunks import stored_input_columns
 from service.jobs.digests import digest
+from service.jobs.spans import Attributes, span
 from service.model import MODEL_VERSION
 from service.settings import Limits
 
@@ -86,7 +87,12 @@ def store_batch(
         "warnings": msgspec.to_builtins(new.warnings),
         "queued_at": now,
     }
-    batches.insert_batch(connection, batch, rows)
+    described: Attributes = {
+        "trainard.batch": str(batch_id),
+        "trainard.points": inputs.points_total,
+    }
+    with span("batch.submit", described):
+        batches.insert_batch(connection, batch, rows)
     return batch_id
 
 

@@ -26,6 +26,7 @@ from service.jobs.batch_runs import (
 )
 from service.jobs.chunks import ComputedChunk
 from service.jobs.compute_pool import ComputePool, PoisonedChunkError
+from service.jobs.spans import Attributes, first_span, span
 from service.jobs.tasks import TASKS
 
 STORE_ATTEMPTS = 5
@@ -73,20 +74,30 @@ class Workflows:
 
     def run_chunk(self, batch_id: UUID, chunk: int) -> None:
         """Compute and store one chunk; the one that stores the last one ends the batch."""
-        with self._counted():
+        attributes: Attributes = {"trainard.batch": str(batch_id), "trainard.chunk": chunk}
+        with (
+            self._counted(),
+            first_span("chunk", trace_id=batch_id, attributes=attributes) as found,
+        ):
             work = self._patiently(lambda: self._begin(batch_id, chunk))
             if work is not None:
+                found.note({"trainard.points": work.num_points})
                 self._compute_and_store(work)
             self._patiently(lambda: self._finish(batch_id))
 
     def run_task(self, name: str, row_id: UUID) -> None:
         """Run a task to its end; what it raises is its failure."""
         task = TASKS[name]
-        with self._counted():
+        attributes = {"trainard.task": name, "trainard.row": str(row_id)}
+        with (
+            self._counted(),
+            first_span(f"task {name}", trace_id=row_id, attributes=attributes) as found,
+        ):
             try:
                 self._patiently(lambda: task.run(self.database, row_id), limit_s=TASK_PATIENCE_S)
             except Exception as error:
                 log.exception("task_failed", task=name, row=str(row_id))
+                found.fail()
                 reason = f"{type(error).__name__}: {error}"[:500]
                 self._patiently(lambda: self.fail_task(name, row_id, reason))
 
@@ -130,7 +141,8 @@ class Workflows:
 
     def _computed(self, work: ChunkWork) -> ComputedChunk | FailedChunk:
         try:
-            return self.pool.compute(work)
+            with span("chunk.compute"):
+                return self.pool.compute(work)
         except PoisonedChunkError as error:
             return FailedChunk(reason=str(error))
         except Exception as error:
@@ -153,18 +165,19 @@ class Workflows:
         self._store_once(work, FailedChunk(reason=reason))
 
     def _store_once(self, work: ChunkWork, outcome: ChunkOutcome) -> None:
-        self._transact(
-            lambda connection: batch_runs.store_chunk(
-                connection, work, outcome, worker=self.name, now=datetime.now(UTC)
+        with span("chunk.store"):
+            self._transact(
+                lambda connection: batch_runs.store_chunk(
+                    connection, work, outcome, worker=self.name, now=datetime.now(UTC)
+                )
             )
-        )
         self.points_stored += work.num_points
 
     def _finish(self, batch_id: UUID) -> None:
         with self.database.read() as connection:
             due = batch_ends.is_due(connection, batch_id, datetime.now(UTC))
         if due:
-            with self.database.write() as connection:
+            with span("batch.finish"), self.database.write() as connection:
                 state = batch_ends.finish(connection, batch_id, datetime.now(UTC))
             if state is not None:
                 log.info("batch_ended", batch=str(batch_id), state=state)
