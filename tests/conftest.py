@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from uuid import uuid4
 
@@ -27,8 +28,20 @@ OPTIONS = (
 class PostgresServer:
     """A running server behind a Unix socket; `url(name)` is the address of one database."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, programs: Path) -> None:
         self.folder = folder
+        self.data = folder / "data"
+        self._programs = programs
+
+    def start(self) -> None:
+        """Start it and wait until it answers."""
+        options = ("-w", "-o", f"-k {self.folder} {OPTIONS}")
+        _run(self._programs / "pg_ctl", "-D", str(self.data), *options, "start", folder=self.folder)
+
+    def stop(self) -> None:
+        """End it at once, as a crash would."""
+        options = ("-m", "immediate", "-w")
+        _run(self._programs / "pg_ctl", "-D", str(self.data), *options, "stop", folder=self.folder)
 
     def url(self, name: str) -> str:
         return f"postgresql+psycopg://test@/{name}?host={self.folder}"
@@ -87,9 +100,9 @@ def _run(program: Path, *arguments: str, folder: Path) -> None:
         pytest.fail(f"{program.name} ended with {done.returncode}:\n{log.read_text()}")
 
 
-@pytest.fixture(scope="session")
-def postgres_server() -> Iterator[PostgresServer]:
-    """Start Debian's PostgreSQL for this test run, as a user that is not root."""
+@contextmanager
+def running_server() -> Iterator[PostgresServer]:
+    """Start Debian's PostgreSQL in a folder of its own, as a user that is not root."""
     programs = _programs()
     if programs is None:
         reason = f"no PostgreSQL programs on this machine; install them: {INSTALL}"
@@ -101,31 +114,36 @@ def postgres_server() -> Iterator[PostgresServer]:
     user = _unprivileged()
     if user:
         os.chown(folder, user.pw_uid, user.pw_gid)
-    data = folder / "data"
+    server = PostgresServer(folder, programs)
     try:
         _run(
             programs / "initdb",
-            *("-D", str(data), "-U", "test", "-A", "trust", "-E", "UTF8"),
+            *("-D", str(server.data), "-U", "test", "-A", "trust", "-E", "UTF8"),
             *("--locale=C.UTF-8", "--no-sync"),
             folder=folder,
         )
-        _run(
-            programs / "pg_ctl",
-            *("-D", str(data), "-w", "-o", f"-k {folder} {OPTIONS}", "start"),
-            folder=folder,
-        )
-        server = PostgresServer(folder)
+        server.start()
+        yield server
+    finally:
+        if (server.data / "postmaster.pid").exists():
+            server.stop()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[PostgresServer]:
+    """The server of this test run, with a migrated template database."""
+    with running_server() as server:
         server.execute(f"CREATE DATABASE {TEMPLATE}")
         migrate.upgrade(server.url(TEMPLATE))
         yield server
-    finally:
-        if (data / "postmaster.pid").exists():
-            _run(
-                programs / "pg_ctl",
-                *("-D", str(data), "-m", "immediate", "-w", "stop"),
-                folder=folder,
-            )
-        shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture
+def own_server() -> Iterator[PostgresServer]:
+    """A server that the test may stop and start; empty."""
+    with running_server() as server:
+        yield server
 
 
 @pytest.fixture(scope="session")

@@ -120,7 +120,9 @@ class Engine:
         # Known before the first launch: a queue that appears later is polled a second late.
         client.register_queue(
             CHUNKS,
-            worker_concurrency=self.pool.processes + 1,
+            # One more than are computed, so that the pool never waits for the queue. A team alone
+            # may take half of the places: the next team to come finds the other half free.
+            worker_concurrency=2 * (self.pool.processes + 1),
             partition_worker_concurrency=self.pool.processes + 1,
             polling_interval_sec=POLL_S,
             application_name=APPLICATION,

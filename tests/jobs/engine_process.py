@@ -17,6 +17,7 @@ from typing import Any
 from dbos import DBOSClient
 from sqlalchemy import event
 
+from service.api.logs import configure_logs
 from service.db import batches as batch_rows
 from service.db.engine import Database
 from service.jobs import batch_ends, compute_pool, sweeper, workflows
@@ -39,6 +40,7 @@ POINTS: dict[str, tuple[object, str, bool]] = {
 
 
 def main(url: str, role: Any, *options: str) -> None:
+    configure_logs("INFO")
     wanted = dict(option.split("=", 1) for option in options)
     database = Database(url)
     if "kill" in wanted:
