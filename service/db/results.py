@@ -5,6 +5,7 @@ filters compare in float64. A batch without a named column has null there.
 """
 
 from collections.abc import Iterator, Sequence
+from itertools import chain, repeat
 from uuid import UUID
 
 import numpy as np
@@ -43,6 +44,10 @@ __all__ = [
 
 # Blocks whose values are asked for by one statement.
 BLOCKS_PER_QUERY = 50
+# Of these, full ones while a page is looked for, statement by statement; the last number stays.
+# The first blocks often fill the page for good; where they do not, a statement a block would cost
+# more than its values (62 against 200 ms for 100 blocks).
+FULL_BLOCKS = (1, 1, 2, 4, 8, 16)
 
 
 def scan(
@@ -132,20 +137,19 @@ def _column(ref: BatchRef, table: dict[str, Array], name: str) -> Array:
 
 
 def _groups(candidates: Iterator[Candidate], ranking: Ranking) -> Iterator[list[Candidate]]:
-    """Candidates to read by one statement: one full block or many small ones.
+    """Candidates to read by one statement: as many rows as some full blocks have, or fewer.
 
     Ends at the first that can hold no row of the page: later ones are no earlier.
     """
     group: list[Candidate] = []
-    num_rows = 0
+    sizes = chain(FULL_BLOCKS, repeat(FULL_BLOCKS[-1]))
+    num_rows, max_rows = 0, next(sizes) * BLOCK_POINTS
     for candidate in candidates:
         if ranking.excludes(candidate.earliest):
             break
-        if group and (
-            num_rows + candidate.num_rows > BLOCK_POINTS or len(group) == BLOCKS_PER_QUERY
-        ):
+        if group and (num_rows + candidate.num_rows > max_rows or len(group) == BLOCKS_PER_QUERY):
             yield group
-            group, num_rows = [], 0
+            group, num_rows, max_rows = [], 0, next(sizes) * BLOCK_POINTS
             if ranking.excludes(candidate.earliest):
                 break
         group.append(candidate)
