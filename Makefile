@@ -91,13 +91,13 @@ openapi: $(STAMP) ## Write openapi/openapi.json anew
 	$(BIN)/trainard openapi --write openapi/openapi.json
 
 # uv resolves and hashes; installing needs only pip. The second file is what the image installs:
-# the same pins without the development tools.
+# the same pins without the development tools, ready to send traces.
 lock: ## Resolve the dependencies anew into the lock files
 	$(PYTHON) -m venv --clear build/lock
 	build/lock/bin/python -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
 	build/lock/bin/uv pip compile -q --upgrade --extra dev $(LOCK_OPTIONS) \
 	  -o requirements.lock pyproject.toml
-	build/lock/bin/uv pip compile -q -c requirements.lock $(LOCK_OPTIONS) \
+	build/lock/bin/uv pip compile -q -c requirements.lock --extra otel $(LOCK_OPTIONS) \
 	  -o docker/requirements.lock pyproject.toml
 
 LOCK_OPTIONS := --generate-hashes --no-emit-index-url --no-emit-find-links \
