@@ -10,15 +10,22 @@ from litestar.response import Stream
 from service.api.answers import empty_answer
 from service.api.batch_paths import BatchPath
 from service.api.batch_watch import BatchWatch
-from service.api.contract import Answer, ApiRequest, Contract, RequestHeader, operation
+from service.api.contract import (
+    EVENT_STREAM,
+    Answer,
+    ApiRequest,
+    Contract,
+    Events,
+    RequestHeader,
+    operation,
+)
 from service.api.parameters import read_path, refuse_query
 from service.api.transactions import actor_of, read, settings_of
 from service.errors import UnavailableError
 from service.jobs import batches
-from service.jobs.batch_documents import TERMINAL_STATES
+from service.jobs.batch_documents import TERMINAL_STATES, BatchOut
 
 TAG = "Scenario batches"
-EVENT_STREAM = "text/event-stream"
 HEARTBEAT_S = 15.0
 RECONNECT_MS = 2_000
 HEADERS = {
@@ -52,7 +59,7 @@ LAST_EVENT_ID = RequestHeader(
         answers={
             200: Answer(
                 description="The events, until the batch has ended",
-                media_types=(EVENT_STREAM,),
+                events=Events(names=("progress", "ended"), data=BatchOut),
                 headers=("Cache-Control",),
             ),
             204: Answer(description="The batch has ended, and its last event was received"),

@@ -31,6 +31,7 @@ TAG = "Scenario batches"
         tag=TAG,
         path=BatchPath,
         body=RetryIn,
+        body_examples={"before all others": {"priority": 1}},
         needs_body=False,
         request_headers=(PREFER,),
         idempotent=True,

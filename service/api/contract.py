@@ -18,6 +18,7 @@ from service.errors import MalformedError
 
 JSON = "application/json"
 PROBLEM = "application/problem+json"
+EVENT_STREAM = "text/event-stream"
 
 # Schema of an answer that is no JSON document (CSV, JSON Lines, HTML, metrics).
 TEXT: dict[str, Any] = {"type": "string"}
@@ -40,18 +41,26 @@ HeaderName: TypeAlias = Literal[
 ]
 
 
+class Events(msgspec.Struct, frozen=True, kw_only=True):
+    """A stream of server-sent events: their names, and the msgspec type of their JSON data."""
+
+    names: tuple[str, ...]
+    data: Any
+
+
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
     """One successful answer.
 
     `body` is the msgspec type of a JSON answer, or a tuple of types of which it is one. Other
-    media types are listed in `media_types` and have the schema of a string. No `body` and no
-    `media_types` means an empty answer.
+    media types are listed in `media_types` and have the schema of a string; `events` is a stream
+    of events. None of them means an empty answer.
     """
 
     description: str
     body: Any | None = None
     headers: tuple[HeaderName, ...] = ()
     media_types: tuple[str, ...] = ()
+    events: Events | None = None
     example: Any | None = None
 
 

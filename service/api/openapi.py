@@ -9,7 +9,7 @@ import msgspec
 from litestar import Litestar
 from litestar.routes import HTTPRoute
 
-from service.api.contract import JSON, PROBLEM, TEXT, Answer, Contract
+from service.api.contract import EVENT_STREAM, JSON, PROBLEM, TEXT, Answer, Contract, Events
 from service.api.openapi_parts import (
     HEADERS,
     IF_MATCH,
@@ -217,9 +217,27 @@ def _answer(answer: Answer, schemas: _Schemas, *, replayed: bool) -> Part:
             content[JSON]["example"] = msgspec.to_builtins(answer.example)
     for media_type in answer.media_types:
         content[media_type] = {"schema": TEXT}
+    if answer.events is not None:
+        content[EVENT_STREAM] = {"schema": _event(answer.events, schemas)}
     if content:
         described["content"] = content
     return described
+
+
+def _event(events: Events, schemas: _Schemas) -> Part:
+    """The schema of one event of a stream, as OpenAPI 3.2 describes them."""
+    data = {"contentMediaType": JSON, "contentSchema": schemas.of(events.data)}
+    return {
+        "type": "object",
+        "description": "One server-sent event.",
+        "required": ["id", "event", "data"],
+        "properties": {
+            "id": {"type": "string", "description": "Send the last one back as Last-Event-ID."},
+            "event": {"enum": list(events.names)},
+            "data": {"type": "string", **data},
+            "retry": {"type": "integer", "description": "Milliseconds before reconnecting."},
+        },
+    }
 
 
 def _headers(names: Iterable[str]) -> Part:

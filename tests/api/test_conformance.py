@@ -59,6 +59,27 @@ def finished_batches(address: str) -> list[str]:
     return ids
 
 
+def canceled_batch(address: str) -> str:
+    """A batch of which something is left to compute; its id."""
+    example = next(iter(BATCH_EXAMPLES.values()))
+    grid = {
+        "path": "slow_groups.0.speed_fraction",
+        "logspace": {"start": 0.4, "stop": 0.9, "num": 200_000},
+    }
+    items = [{**item, "axes": [grid], "headline": None} for item in example["items"]]
+    with httpx.Client(base_url=address) as client:
+        answer = client.post("/v1/scenario-batches", json={**example, "items": items})
+        assert answer.status_code == 202, answer.text
+        url = f"/v1/scenario-batches/{answer.json()['id']}"
+        assert client.post(f"{url}/cancellation").status_code == 202
+        deadline = time.monotonic() + FINISHED_WITHIN_S
+        while client.get(url).json()["state"] != "canceled":
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+    batch_id: str = answer.json()["id"]
+    return batch_id
+
+
 def conform(address: str, folder: Path, configuration: str, *arguments: str) -> None:
     """Run schemathesis; its report is the assertion's message."""
     file = folder / "schemathesis.toml"
@@ -104,4 +125,21 @@ def test_operations_on_stored_results_keep_their_promises(address: str, tmp_path
             "--include-path-regex",
             "batches/|results|compar|export|history",
         ),
+    )
+
+
+def test_batches_that_are_waited_for_and_retried_keep_their_promises(
+    address: str, tmp_path: Path
+) -> None:
+    parameters = f"""
+[parameters]
+"path.batch_id" = "{canceled_batch(address)}"
+"header.Prefer" = "wait=1"
+"""
+    conform(
+        address,
+        tmp_path,
+        parameters + CONFIGURATION,
+        *("--phases", "examples,coverage,fuzzing"),
+        *("--include-path-regex", "scenario-batches$|/(retries|events|errors|cancellation)$"),
     )

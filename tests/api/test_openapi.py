@@ -114,3 +114,22 @@ def test_pressing_try_it_works_on_an_empty_service(
             assert answer.is_success, (path, name, answer.text)
             num_tried += 1
     assert num_tried >= 5
+
+
+def test_streams_describe_one_event(described: dict[str, Any]) -> None:
+    operation = described["paths"]["/v1/scenario-batches/{batch_id}/events"]["get"]
+    (event,) = [content["schema"] for content in operation["responses"]["200"]["content"].values()]
+    assert event["properties"]["event"] == {"enum": ["progress", "ended"]}
+    assert event["properties"]["data"]["contentSchema"] == {"$ref": "#/components/schemas/BatchOut"}
+    assert "content" not in operation["responses"]["204"]
+
+
+def test_an_answer_of_several_kinds_and_a_body_that_may_be_left_out(
+    described: dict[str, Any],
+) -> None:
+    submit = described["paths"]["/v1/scenario-batches"]["post"]
+    kinds = submit["responses"]["200"]["content"]["application/json"]["schema"]["anyOf"]
+    assert [kind["$ref"].rpartition("/")[2] for kind in kinds] == ["BatchPlanOut", "FinishedBatch"]
+    assert submit["requestBody"]["required"] is True
+    retry = described["paths"]["/v1/scenario-batches/{batch_id}/retries"]["post"]
+    assert retry["requestBody"]["required"] is False
