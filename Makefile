@@ -91,7 +91,7 @@ openapi: $(STAMP) ## Write openapi/openapi.json anew
 	$(BIN)/trainard openapi --write openapi/openapi.json
 
 # uv resolves and hashes; installing needs only pip. The second file is what the image installs:
-# the same pins without the development tools, ready to send traces.
+# the same pins without the development tools, ready to send traces. The third makes its wheel.
 lock: ## Resolve the dependencies anew into the lock files
 	$(PYTHON) -m venv --clear build/lock
 	build/lock/bin/python -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
@@ -99,6 +99,8 @@ lock: ## Resolve the dependencies anew into the lock files
 	  -o requirements.lock pyproject.toml
 	build/lock/bin/uv pip compile -q -c requirements.lock --extra otel $(LOCK_OPTIONS) \
 	  -o docker/requirements.lock pyproject.toml
+	grep -o '"hatchling==[^"]*"' pyproject.toml | head -n 1 | tr -d '"' \
+	  | build/lock/bin/uv pip compile -q -c requirements.lock $(LOCK_OPTIONS) -o docker/build.lock -
 
 LOCK_OPTIONS := --generate-hashes --no-emit-index-url --no-emit-find-links \
   --python-version 3.11 --custom-compile-command "make lock"

@@ -159,6 +159,20 @@ def test_the_image_gets_all_that_it_copies() -> None:
         assert any(fnmatch(source, pattern) for pattern in allowed), source
 
 
+def test_the_wheel_of_the_image_is_made_with_the_pins_of_the_environment() -> None:
+    """The image has the installed package: its version is asked for, and it migrates itself."""
+    text = (DOCKER / "build.lock").read_text()
+    pins = set(re.findall(r"^[a-z-]+==\S+", text, re.MULTILINE))
+    built_with = re.findall(r'requires = \["(.*)"\]', (ROOT / "pyproject.toml").read_text())
+    assert set(built_with) <= pins
+    assert pins <= set(
+        re.findall(r"^\S+==\S+", (ROOT / "requirements.lock").read_text(), re.MULTILINE)
+    )
+    assert text.count("--hash=sha256:") >= len(pins)
+    assert "://" not in text
+    assert "/wheel/*.whl" in (DOCKER / "Dockerfile").read_text()
+
+
 def check_health(*arguments: str, **settings: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, str(DOCKER / "healthcheck.py"), *arguments],
