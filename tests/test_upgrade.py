@@ -8,19 +8,24 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
+from uuid import UUID
 
 import anyio
 import httpx
+import numpy as np
 import pytest
 from sqlalchemy import String, column, inspect, select, table
 
 from service.app import create_app
 from service.db import migrate
+from service.db.blocks import read_columns
 from service.db.engine import Connection, Database
 from service.db.tables import metadata
 from service.db.types import UtcDateTime
+from service.model.results import COLUMN_NAMES
 from service.settings import Settings
 from tests.conftest import PostgresServer
+from tests.jobs.completed import complete
 
 FOLDER = Path(__file__).parent / "first_version"
 FIRST = "0001"
@@ -204,3 +209,39 @@ def test_old_batches_are_answered_as_before(first_url: str, recorded: Recorded) 
     for url, old in recorded["answers"].items():
         assert answers[url].status_code == 200, (url, answers[url].text)
         assert list(covers(answers[url].json(), old)) == [], url
+
+
+def test_a_batch_that_the_first_version_left_half_done_is_finished(
+    first_url: str, recorded: Recorded
+) -> None:
+    migrate.upgrade(first_url)
+    database = Database(first_url)
+    ids = {name: UUID(batch_id) for name, batch_id in recorded["batches"].items()}
+    with database.read() as connection:
+        half = read_columns(connection, ids["running"], ["gpu_hours_lost"])["gpu_hours_lost"]
+    assert len(half) == 50_000
+    complete(database)
+    with database.read() as connection:
+        batch = metadata.tables["scenario_batch"]
+        states = {row.id: row.state for row in connection.execute(select(batch))}
+        names = ["point", "failure", "item", "compute_ms", "num_gpus", *COLUMN_NAMES]
+        found = read_columns(connection, ids["running"], names)
+        twin = read_columns(connection, ids["twin_of_running"], names)
+    database.close()
+    assert {name: states[batch_id] for name, batch_id in ids.items()} == {
+        "succeeded": "succeeded",
+        "succeeded_later": "succeeded",
+        "partially_failed": "partially_failed",
+        "twin_of_running": "partially_failed",
+        "running": "partially_failed",
+        "canceled": "canceled",
+        "queued": "succeeded",
+        "canceled_while_queued": "canceled",
+    }
+    assert found["point"].tolist() == list(range(60_000))
+    assert found["gpu_hours_lost"][:50_000].tobytes() == half.tobytes()
+    for name in names:
+        # The first chunk is the first version's, the rest is computed by this one.
+        first, rest = found[name][:50_000], found[name][50_000:]
+        assert first.tobytes() == twin[name][:50_000].tobytes(), name
+        np.testing.assert_allclose(rest, twin[name][50_000:], rtol=1e-8, err_msg=name)
