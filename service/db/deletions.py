@@ -1,8 +1,9 @@
 """Deleting batches: hidden at once by one small update, the rows taken away few at a time.
 
-SQLite's freed pages stay in the file and are used by the next batches: there is no vacuum of any
-kind. Nightly batches of like size keep the file at its size, an incremental vacuum would move
-pages under the write lock, and `auto_vacuum` makes every write keep a map of all pages.
+SQLite's freed pages stay in the file and are used by the next batches; nothing is vacuumed. It
+would cost little (0.06 s for 58 MB, `auto_vacuum` and writing measured alike), but files of the
+first version would have to be rewritten whole before it works at all, nightly batches of like
+size take the same pages again, and pages moved from the end tear the blocks of a batch apart.
 `trainard prune --compact` gives the pages back to the disk when somebody wants that.
 """
 
