@@ -28,7 +28,9 @@ class ComparisonExportQuery(ComparedBatches, frozen=True, kw_only=True, forbid_u
     format: ExportFormat = "csv"
 
 
-class ComparisonIn(ComparedBatches, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ComparisonIn(
+    ComparedBatches, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
+):
     """Two batches whose comparison is to be exported."""
 
 
