@@ -7,8 +7,9 @@ from typing import Any
 import msgspec
 import structlog
 
-# uvicorn's own access lines would repeat ours without the request id.
-QUIET_LOGGERS = ("uvicorn.access", "alembic")
+# uvicorn's own access lines would repeat ours without the request id; dbos tells every step of its
+# start.
+QUIET_LOGGERS = ("uvicorn.access", "alembic", "dbos")
 
 
 def configure_logs(level: str) -> None:

@@ -13,6 +13,7 @@ from service.api.logs import configure_logs
 from service.cli.databases import database_option, settings_with, without_password
 from service.db import migrate
 from service.db.engine import Database, OperationalError
+from service.jobs.engine import unique_name
 from service.jobs.runtime import Runtime
 from service.settings import Settings
 
@@ -43,7 +44,7 @@ def command(*, database_url: str | None, processes: int | None, end_with_parent:
     """
     settings = settings_with(database_url)
     configure_logs(settings.log_level)
-    database = Database(settings.database_url)
+    database = Database(settings.database_url, session_name=unique_name())
     if database.is_sqlite:
         raise click.UsageError(
             "a SQLite file is computed by the process that serves it (trainard serve); "

@@ -22,11 +22,15 @@ BUSY_TIMEOUT_MS = 30_000
 
 
 class Database:
-    """One engine; `read()` and `write()` open a transaction each and end it."""
+    """One engine; `read()` and `write()` open a transaction each and end it.
 
-    def __init__(self, url: str) -> None:
+    PostgreSQL knows the sessions by `session_name`, by which those of a stopped process are ended.
+    """
+
+    def __init__(self, url: str, *, session_name: str = "trainard") -> None:
         self.url = _normalised(url)
-        self.engine = _make_engine(self.url)
+        self.session_name = session_name
+        self.engine = _make_engine(self.url, session_name)
 
     @property
     def is_sqlite(self) -> bool:
@@ -68,9 +72,15 @@ def _normalised(url: str) -> URL:
     return parsed
 
 
-def _make_engine(url: URL) -> Engine:
+def _make_engine(url: URL, session_name: str) -> Engine:
     if url.get_backend_name() != "sqlite":
-        engine = create_engine(url, pool_size=20, max_overflow=30, pool_pre_ping=True)
+        engine = create_engine(
+            url,
+            pool_size=20,
+            max_overflow=30,
+            pool_pre_ping=True,
+            connect_args={"application_name": session_name},
+        )
         event.listen(engine, "before_cursor_execute", _ask_for_binary)
         return engine
     if not url.database or url.database == ":memory:":

@@ -54,7 +54,7 @@ def system_engine(database: Database) -> Engine:
             pool_size=POOL_SIZE,
             max_overflow=20,
             pool_pre_ping=True,
-            connect_args=_connect_args(),
+            connect_args=_connect_args(database),
         )
     engine = create_engine(system_url(database))
     event.listen(engine, "connect", _prepare_job_file)
@@ -71,13 +71,14 @@ def step_engine(database: Database) -> Engine:
         pool_size=POOL_SIZE,
         max_overflow=20,
         pool_pre_ping=True,
-        connect_args=_connect_args(),
+        connect_args=_connect_args(database),
     )
 
 
-def _connect_args() -> dict[str, str]:
+def _connect_args(database: Database) -> dict[str, str]:
     timeout_ms = IDLE_IN_TRANSACTION_S * 1000
     return {
+        "application_name": database.session_name,
         **KEEPALIVE,
         "options": f"-c idle_in_transaction_session_timeout={timeout_ms} {_SERVER_KEEPALIVE}",
     }

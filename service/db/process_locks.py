@@ -26,7 +26,9 @@ class SessionLock:
     def __init__(self, database: Database, name: str) -> None:
         url = database.url.set(drivername="postgresql").update_query_dict(KEEPALIVE)
         self._connection = psycopg.connect(
-            url.render_as_string(hide_password=False), autocommit=True
+            url.render_as_string(hide_password=False),
+            autocommit=True,
+            application_name=database.session_name,
         )
         self._connection.execute("SELECT pg_advisory_lock(%s)", [_key(name)])
 
@@ -45,6 +47,18 @@ class SessionLock:
         if taken:
             self._connection.execute("SELECT pg_advisory_unlock(%s)", [key])
         return taken
+
+    def end_sessions(self, name: str) -> None:
+        """End all sessions of a process that is silent.
+
+        One that was stopped in the middle of a statement's data is neither idle nor running for
+        the server, and would hold its rows until it wakes up.
+        """
+        self._connection.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+            "WHERE application_name = %s AND datname = current_database()",
+            [name],
+        )
 
     def close(self) -> None:
         """Give the lock up."""

@@ -39,12 +39,13 @@ log = structlog.get_logger()
 class Engine:
     """Enqueues in every process, and runs workflows where `launch` was called.
 
-    dbos is one per process, so that at most one engine of a process can be launched.
+    dbos is one per process, so that at most one engine of a process can be launched. On PostgreSQL
+    a worker's database must be opened with a `unique_name` as its session name.
     """
 
     def __init__(self, database: Database, *, processes: int = 0) -> None:
         self.database = database
-        self.name = "local" if database.is_sqlite else _unique_name()
+        self.name = "local" if database.is_sqlite else database.session_name
         self.pool = ComputePool(processes or os.cpu_count() or 1)
         self.workflows = Workflows(database, self.pool, self.name, self._transact)
         self.is_launched = False
@@ -247,6 +248,11 @@ class Engine:
         )
 
 
+def unique_name() -> str:
+    """A name for a computing process: unique for ever, and short enough for PostgreSQL."""
+    return f"{os.uname().nodename[:40]}/{os.getpid()}/{uuid4().hex[:8]}"
+
+
 _running: Engine | None = None
 
 
@@ -268,7 +274,3 @@ def _launched() -> Engine:
 
 def _chunk_workflow(batch_id: UUID, chunk: int) -> str:
     return f"{WORKFLOW_VERSION}:chunk:{batch_id}:{chunk}"
-
-
-def _unique_name() -> str:
-    return f"{os.uname().nodename}/{os.getpid()}/{uuid4().hex[:8]}"

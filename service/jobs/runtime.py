@@ -133,7 +133,7 @@ class Runtime:
         if self._is_due("reap", REAP_EVERY_S):
             sweeper.record_given_up(self.engine)
             if self._session is not None:
-                sweeper.reap(self.engine, self._session.is_free)
+                sweeper.reap(self.engine, self._session)
         if self._is_due("heartbeat", HEARTBEAT_EVERY_S):
             self._note_alive()
         if self._is_due("tidy", TIDY_EVERY_S):

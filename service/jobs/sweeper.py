@@ -4,7 +4,6 @@ Nothing depends on a message that could be lost: a batch is enqueued because its
 is not, and ended because it is due, whoever was killed in between.
 """
 
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -13,6 +12,7 @@ import structlog
 
 from service.db import batches, workers
 from service.db.engine import Row
+from service.db.process_locks import SessionLock
 from service.jobs import batch_ends
 from service.jobs.chunks import num_chunks
 from service.jobs.deletions import mark_expired
@@ -94,17 +94,20 @@ def record_given_up(engine: Engine) -> None:
         engine.forget([workflow_id])
 
 
-def reap(engine: Engine, is_free: Callable[[str], bool]) -> None:
+def reap(engine: Engine, lock: SessionLock) -> None:
     """Take over the work of processes whose lock is free, or that are not seen any more."""
     others = engine.busy_names() - {engine.name}
     if not others:
         return
     with engine.database.read() as connection:
         seen = {row.id: row.seen_at for row in workers.list_workers(connection)}
-    silent = datetime.now(UTC) - timedelta(seconds=UNSEEN_S)
-    dead = [name for name in sorted(others) if seen.get(name, silent) < silent or is_free(name)]
+    unseen_since = datetime.now(UTC) - timedelta(seconds=UNSEEN_S)
+    silent = {name for name in others if seen.get(name, unseen_since) < unseen_since}
+    dead = sorted(silent | {name for name in others if lock.is_free(name)})
+    for name in sorted(silent):
+        lock.end_sessions(name)
     if dead:
-        log.warning("workers_taken_over", workers=dead, by=engine.name)
+        log.warning("workers_taken_over", workers=dead, silent=sorted(silent), by=engine.name)
         engine.take_over(dead)
 
 

@@ -22,6 +22,7 @@ from service.db import batches as batch_rows
 from service.db.engine import Database
 from service.jobs import batch_ends, compute_pool, sweeper, workflows
 from service.jobs.chunks import ComputedChunk, ItemSpan, compute_chunk
+from service.jobs.engine import unique_name
 from service.jobs.runtime import Runtime
 
 # Where each point lies: the object, its attribute, and whether the call itself is still made.
@@ -42,7 +43,7 @@ POINTS: dict[str, tuple[object, str, bool]] = {
 def main(url: str, role: Any, *options: str) -> None:
     configure_logs("INFO")
     wanted = dict(option.split("=", 1) for option in options)
-    database = Database(url)
+    database = Database(url, session_name=unique_name())
     if "kill" in wanted:
         kill_at(wanted["kill"], int(wanted.get("nth", "1")))
     if "poison" in wanted:
@@ -89,7 +90,7 @@ def delay(seconds: float) -> None:
         time.sleep(seconds)
         return compute(pool, work)
 
-    compute_pool.ComputePool.compute = slow  # type: ignore[method-assign]
+    setattr(compute_pool.ComputePool, "compute", slow)  # noqa: B010 - mypy takes no methods
 
 
 def poisoned(chunk: int, items: Sequence[ItemSpan], columns: Sequence[str]) -> ComputedChunk:
