@@ -11,7 +11,7 @@ from service.api.preferences import preferred_wait_s
 from service.api.transactions import actor_of, read
 from service.errors import NotFoundError
 from service.jobs import batches, finished_batches
-from service.jobs.batch_documents import BatchOut
+from service.jobs.batch_documents import TERMINAL_STATES, BatchOut
 
 ACCEPTED = Answer(
     description="Accepted",
@@ -43,22 +43,18 @@ async def when_preferred(request: ApiRequest, answer: ApiResponse) -> ApiRespons
     if wait_s is None:
         return answer
     watch: BatchWatch = request.app.state.batch_watch
-    has_ended = await watch.has_ended(batch_id, within_s=wait_s)
+    await watch.wait_for_end(batch_id, within_s=wait_s)
     headers = {**answer.headers, "Preference-Applied": f"wait={wait_s}"}
     try:
-        if has_ended:
-            del headers["Retry-After"]
-            return await _ended(request, batch_id, headers)
         batch = await read(request, lambda c: batches.get(c, actor_of(request), batch_id))
+        headers["ETag"] = etag_of(batch.version)
+        if batch.state not in TERMINAL_STATES:
+            return json_answer(batch, status=202, headers=headers)
+        del headers["Retry-After"]
+        finished = await read(
+            request, lambda c: finished_batches.read_finished(c, actor_of(request), batch_id)
+        )
     except NotFoundError:
         # An old key was repeated, and its batch is deleted: what was answered then still holds.
         return answer
-    headers["ETag"] = etag_of(batch.version)
-    return json_answer(batch, status=202, headers=headers)
-
-
-async def _ended(request: ApiRequest, batch_id: UUID, headers: dict[str, str]) -> ApiResponse:
-    batch = await read(
-        request, lambda c: finished_batches.read_finished(c, actor_of(request), batch_id)
-    )
-    return json_answer(batch, headers={**headers, "ETag": etag_of(batch.version)})
+    return json_answer(finished, headers=headers)

@@ -91,12 +91,11 @@ class BatchWatch:
             if channel.num_watchers == 0:
                 del self._channels[batch_id]
 
-    async def has_ended(self, batch_id: UUID, *, within_s: float) -> bool:
-        """Wait for the batch's end, at most so long; False also when the service stops."""
+    async def wait_for_end(self, batch_id: UUID, *, within_s: float) -> None:
+        """Return when the batch has ended, after so long, or when the service stops."""
         with self.channel(batch_id) as channel, anyio.move_on_after(within_s):
             while not channel.has_ended and not self.is_stopping:
                 await channel.wait(within_s)
-        return channel.has_ended
 
     def stop(self) -> None:
         """End all streams and waits: a server that stops would wait for them."""
@@ -128,7 +127,11 @@ class BatchWatch:
             changes = await in_thread(partial(_read, self._database, known))
         except OperationalError as error:
             # The streams stay open: their clients would only come back at once.
-            log.warning("watch_failed", error=str(error.orig))
+            log.warning("watch_failed", reason=str(error.orig))
+            return
+        except Exception:
+            # One fault must not leave all watchers without a poller.
+            log.exception("watch_failed")
             return
         for change in changes:
             channel = self._channels.get(change.batch_id)

@@ -13,8 +13,8 @@ from service.api.concurrency import etag_of, not_modified
 from service.api.contract import Answer, ApiRequest, ApiResponse, Contract, operation
 from service.api.examples import BATCH_EXAMPLES
 from service.api.idempotency import Created, create_once
-from service.api.list_queries import PageQuery, PageSize, PageToken, bounded
-from service.api.pages import link_header
+from service.api.list_queries import PageQuery
+from service.api.pages import page_answer
 from service.api.parameters import read_path, read_query, refuse_query
 from service.api.preferences import PREFER
 from service.api.transactions import actor_of, read, settings_of, write
@@ -43,15 +43,13 @@ class SubmitQuery(Struct, frozen=True, kw_only=True):
     ] = False
 
 
-class BatchListQuery(Struct, frozen=True, kw_only=True):
+class BatchListQuery(PageQuery, frozen=True, kw_only=True):
     """Filters of the list of batches."""
 
     state: Annotated[BatchState, Meta(description="Only batches in this state.")] | None = None
     name: Annotated[str, Meta(max_length=200, description="Only batches of this name.")] | None = (
         None
     )
-    page_size: PageSize = 50
-    page_token: PageToken | None = None
 
 
 @operation(
@@ -110,18 +108,18 @@ async def submit_batch(request: ApiRequest) -> ApiResponse:
 async def list_batches(request: ApiRequest) -> ApiResponse:
     """Answer with a page of batches."""
     query = read_query(request, BatchListQuery)
-    page = await read(
+    return await page_answer(
         request,
-        lambda c: batches.list_page(
+        query,
+        lambda c, size, token: batches.list_page(
             c,
             actor_of(request),
-            page_size=bounded(request, query.page_size),
-            page_token=query.page_token,
+            page_size=size,
+            page_token=token,
             state=query.state,
             name=query.name,
         ),
     )
-    return json_answer(page, headers=link_header(request, page.next_page_token))
 
 
 @operation(
@@ -165,17 +163,17 @@ async def list_batch_errors(request: ApiRequest) -> ApiResponse:
     """Answer with a page of failed points."""
     query = read_query(request, PageQuery)
     batch_id = read_path(request, BatchPath).batch_id
-    page = await read(
+    return await page_answer(
         request,
-        lambda c: list_faults(
+        query,
+        lambda c, size, token: list_faults(
             c,
             actor_of(request),
             batch_id,
-            page_size=bounded(request, query.page_size),
-            page_token=query.page_token,
+            page_size=size,
+            page_token=token,
         ),
     )
-    return json_answer(page, headers=link_header(request, page.next_page_token))
 
 
 @operation(

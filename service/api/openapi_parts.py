@@ -13,6 +13,7 @@ Says what a straggler costs in synchronous training: GPU-hours and money lost to
 - Bodies are read strictly: unknown fields, repeated keys and `"8"` for 8 are refused.
 - Every error is an `application/problem+json` document; its `type` is explained at that address.
 - Lists are pages: follow `next_page_token`, or the `Link` header.
+- Batches run in the background: read them, wait (`Prefer: wait=10`), or follow their events.
 - Changes need `If-Match` with the `ETag` that was read; creating POSTs take an `Idempotency-Key`.
 """
 

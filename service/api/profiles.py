@@ -10,8 +10,8 @@ from service.api.bodies import read_body
 from service.api.concurrency import etag_of, expected_version, not_modified
 from service.api.contract import Answer, ApiRequest, ApiResponse, Contract, operation
 from service.api.idempotency import Created, create_once
-from service.api.list_queries import Moment, PageQuery, bounded, in_utc, refuse_malformed_labels
-from service.api.pages import link_header
+from service.api.list_queries import Moment, PageQuery, in_utc, refuse_malformed_labels
+from service.api.pages import page_answer
 from service.api.parameters import read_path, read_query, refuse_query
 from service.api.transactions import actor_of, read, write
 from service.db.engine import Connection
@@ -132,17 +132,17 @@ async def list_profiles(request: ApiRequest) -> ApiResponse:
         created_before=in_utc("created_before", query.created_before),
         include_archived=query.include_archived,
     )
-    page = await read(
+    return await page_answer(
         request,
-        lambda c: profiles.list_page(
+        query,
+        lambda c, size, token: profiles.list_page(
             c,
             actor_of(request),
             wanted,
-            page_size=bounded(request, query.page_size),
-            page_token=query.page_token,
+            page_size=size,
+            page_token=token,
         ),
     )
-    return json_answer(page, headers=link_header(request, page.next_page_token))
 
 
 @operation(
@@ -184,17 +184,17 @@ async def list_profile_revisions(request: ApiRequest) -> ApiResponse:
     """Answer with a page of revisions."""
     query = read_query(request, PageQuery)
     slug = read_path(request, ProfilePath).slug
-    page = await read(
+    return await page_answer(
         request,
-        lambda c: profiles.list_revisions(
+        query,
+        lambda c, size, token: profiles.list_revisions(
             c,
             actor_of(request),
             slug,
-            page_size=bounded(request, query.page_size),
-            page_token=query.page_token,
+            page_size=size,
+            page_token=token,
         ),
     )
-    return json_answer(page, headers=link_header(request, page.next_page_token))
 
 
 @operation(

@@ -12,8 +12,8 @@ from service.api.bodies import read_body, read_text
 from service.api.concurrency import etag_of, expected_version, not_modified
 from service.api.contract import Answer, ApiRequest, ApiResponse, Contract, operation
 from service.api.idempotency import Created, create_once
-from service.api.list_queries import Moment, PageQuery, bounded, in_utc, refuse_malformed_labels
-from service.api.pages import link_header
+from service.api.list_queries import Moment, PageQuery, in_utc, refuse_malformed_labels
+from service.api.pages import page_answer
 from service.api.parameters import read_path, read_query, refuse_query
 from service.api.transactions import actor_of, read
 from service.db.engine import Connection
@@ -144,17 +144,17 @@ async def list_rates(request: ApiRequest) -> ApiResponse:
         on=query.on,
         include_superseded=query.include_superseded,
     )
-    page = await read(
+    return await page_answer(
         request,
-        lambda c: rates.list_page(
+        query,
+        lambda c, size, token: rates.list_page(
             c,
             actor_of(request),
             wanted,
-            page_size=bounded(request, query.page_size),
-            page_token=query.page_token,
+            page_size=size,
+            page_token=token,
         ),
     )
-    return json_answer(page, headers=link_header(request, page.next_page_token))
 
 
 @operation(

@@ -72,6 +72,8 @@ def test_repeating_the_request_waits_too(database: Database) -> None:
         assert again.headers["idempotent-replayed"] == "true"
         assert again.json()["id"] == first.json()["id"]
         assert again.json()["counts"]["succeeded"] == len(again.json()["results"]["items"]) / 30
+        at_once = httpx.post(address + PATH, json=SLOW, headers={**headers, "Prefer": "wait=0"})
+        assert (at_once.status_code, at_once.content) == (200, again.content)
         # What was stored for the key is still what was answered first.
         assert httpx.post(address + PATH, json=SLOW, headers=headers).content == first.content
 
