@@ -110,7 +110,7 @@ def parse_price(price: Money) -> Decimal:
 def rounded(amount: Fraction | Decimal, currency: str) -> Decimal:
     """The amount rounded half-even to the currency's minor unit, with exactly its decimals."""
     digits = minor_digits(currency)
-    return _from_minor_units(round(Fraction(amount) * 10**digits), digits)
+    return from_minor_units(round(Fraction(amount) * 10**digits), digits)
 
 
 def money(amount: Fraction | Decimal, currency: str) -> Money:
@@ -146,7 +146,7 @@ def apportion(
     if abs(shown - exact_total) > (2 if exact else 0):
         parts_total = rounded(exact_total / 10**digits, currency)
         raise ValueError(
-            f"{_from_minor_units(shown, digits)} {currency} is not the total of the {len(exact)} "
+            f"{from_minor_units(shown, digits)} {currency} is not the total of the {len(exact)} "
             f"parts, which add up to {parts_total}"
         )
     units = [math.floor(part) for part in exact]
@@ -158,10 +158,9 @@ def apportion(
         units[furthest[turn % len(furthest)]] += 1
     if left < 0:
         units[furthest[-1]] += left
-    return [_from_minor_units(unit, digits) for unit in units]
+    return [from_minor_units(unit, digits) for unit in units]
 
 
-def _from_minor_units(units: int, digits: int) -> Decimal:
-    """Exact, whatever the size: built from the digits, not by arithmetic under a context."""
-    sign = 1 if units < 0 else 0
-    return Decimal((sign, tuple(int(digit) for digit in str(abs(units))), -digits))
+def from_minor_units(units: int, digits: int) -> Decimal:
+    """Exact, whatever the size: read from digits, not by arithmetic under a context."""
+    return Decimal(f"{units}E-{digits}")

@@ -4,6 +4,7 @@ Source: design page "The model", section 9: day by day with the rate valid that 
 validity, never an extrapolation.
 """
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import date, timedelta
 from decimal import Decimal
@@ -14,7 +15,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from service.reports.money import CostStatus, Money, money, rounded
+from service.reports.money import CostStatus, Money, from_minor_units, minor_digits, money
 
 
 class Rate(Struct, frozen=True, kw_only=True):
@@ -167,10 +168,29 @@ def costs(
     price = mean_price(window)
     if price is None:
         return [None for _ in gpu_hours]
+    digits = minor_digits(currency)
+    # In whole numbers what `rounded(exact_hours(hours) * price)` does in fractions, which take
+    # ten times as long: 25 s for a million rows.
+    units = price * 10**digits
     return [
-        rounded(exact_hours(hours) * price, currency) if np.isfinite(hours) else None
+        from_minor_units(_rounded_product(hours, units), digits) if math.isfinite(hours) else None
         for hours in np.asarray(gpu_hours, dtype=np.float64).tolist()
     ]
+
+
+def _rounded_product(hours: float, units: Fraction) -> int:
+    """The shortest digits of the hours times the units, rounded half-even; exact."""
+    mantissa, _, power = repr(hours).partition("e")
+    whole, _, decimals = mantissa.partition(".")
+    exponent = int(power or 0) - len(decimals)
+    numerator, denominator = int(whole + decimals) * units.numerator, units.denominator
+    if exponent < 0:
+        denominator *= 10**-exponent
+    else:
+        numerator *= 10**exponent
+    quotient, remainder = divmod(numerator, denominator)
+    is_up = 2 * remainder > denominator or (2 * remainder == denominator and quotient % 2 == 1)
+    return quotient + is_up
 
 
 def cost_order(gpu_hours: NDArray[np.float64], window: PricedWindow | None) -> NDArray[np.float64]:

@@ -191,3 +191,37 @@ def test_many_costs_without_a_rate_are_all_null() -> None:
 def test_order_of_costs_is_that_of_the_amounts() -> None:
     hours = np.array([3.0, -1.0, np.nan, 2.0])
     np.testing.assert_array_equal(cost_order(hours, window("2.5", 7)), hours * 2.5)
+
+
+@pytest.mark.parametrize(
+    ("hours", "price", "expected"),
+    [
+        # Exactly half a cent goes to the even one, on both sides of zero.
+        (0.125, "1", "0.12"),
+        (0.375, "1", "0.38"),
+        (-0.125, "1", "-0.12"),
+        (-0.375, "1", "-0.38"),
+        (0.1, "0.05", "0.00"),
+        (1e22, "1", "10000000000000000000000.00"),
+        (1.5e300, "2", "3" + "0" * 300 + ".00"),
+        (5e-324, "1", "0.00"),
+        (-0.0, "1", "0.00"),
+        (1e-05, "1000", "0.01"),
+    ],
+)
+def test_many_costs_are_exact(hours: float, price: str, expected: str) -> None:
+    (amount,) = costs(np.array([hours]), window(price, 1), "EUR")
+    assert amount is not None
+    assert format(amount, "f") == expected
+
+
+@given(hours=st.floats(allow_nan=False, allow_infinity=False), days=st.integers(1, 6))
+def test_any_many_costs_are_the_single_costs(hours: float, days: int) -> None:
+    prices = (("2.10", days), ("1.000000000001", 7 - days))
+    lines = (RateLine(rate_id=text, price=Decimal(text), days=number) for text, number in prices)
+    here = PricedWindow(lines=tuple(lines))
+    (amount,) = costs(np.array([hours]), here, "EUR")
+    single = priced(hours, here, "EUR").cost
+    assert single is not None
+    assert amount is not None
+    assert format(amount, "f") == single.amount
