@@ -66,7 +66,7 @@ def store_batch(
     rows = _placed([{**item, **identity, "batch_id": batch_id} for item in items])
     inputs = inputs_of(items)
     columns = stored_columns(items)
-    reused_from = reusable_for(connection, actor, items) if new.reuse else None
+    reused_from = _reusable(connection, actor, items, inputs, columns) if new.reuse else None
     batch = {
         **identity,
         "id": batch_id,
@@ -108,14 +108,19 @@ def inputs_of(items: Sequence[dict[str, Any]]) -> Inputs:
 def reusable_for(
     connection: Connection, actor: Actor, items: Sequence[dict[str, Any]]
 ) -> UUID | None:
-    """The stored batch whose results a batch of these items may take over."""
-    return find_reusable(
-        connection,
-        actor.team_id,
-        inputs_of(items),
-        columns=stored_columns(items),
-        items=[(item["input_digest"], item["num_points"]) for item in items],
-    )
+    """The stored batch whose results a batch of these items would take over."""
+    return _reusable(connection, actor, items, inputs_of(items), stored_columns(items))
+
+
+def _reusable(
+    connection: Connection,
+    actor: Actor,
+    items: Sequence[dict[str, Any]],
+    inputs: Inputs,
+    columns: Sequence[str],
+) -> UUID | None:
+    shapes = [(item["input_digest"], item["num_points"]) for item in items]
+    return find_reusable(connection, actor.team_id, inputs, columns=columns, items=shapes)
 
 
 def stored_columns(items: Sequence[dict[str, Any]]) -> list[str]:
