@@ -4,7 +4,7 @@ A block is read only if its zone maps leave open that it holds a row of the page
 filters compare in float64. A batch without a named column has null there.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, repeat
 from uuid import UUID
 
@@ -37,6 +37,7 @@ __all__ = [
     "Filter",
     "Order",
     "PointRef",
+    "fetch_batches",
     "fetch_points",
     "iterate_columns",
     "scan",
@@ -86,15 +87,29 @@ def fetch_points(
     Where a point is not stored, floats are NaN, integers -1 and bools False (so `failure` is not
     0 there); a column that is stored for none of the points is NaN.
     """
-    block_of, row_of = np.divmod(points, BLOCK_POINTS)
-    found: dict[str, list[tuple[Array, Array]]] = {name: [] for name in names}
-    blocks = np.unique(block_of).tolist()
-    for start in range(0, len(blocks), BLOCKS_PER_QUERY):
-        places = [(batch_id, block) for block in blocks[start : start + BLOCKS_PER_QUERY]]
-        for part in read_blocks(connection, places, names):
+    return fetch_batches(connection, {batch_id: points}, names)[batch_id]
+
+
+def fetch_batches(
+    connection: Connection, points: Mapping[UUID, NDArray[np.int64]], names: Sequence[str]
+) -> dict[UUID, dict[str, Array]]:
+    """The named columns at points of several batches, each as `fetch_points` gives them."""
+    places = [
+        (batch_id, block)
+        for batch_id, wanted in points.items()
+        for block in np.unique(wanted // BLOCK_POINTS).tolist()
+    ]
+    found: dict[tuple[UUID, str], list[tuple[Array, Array]]] = {}
+    for start in range(0, len(places), BLOCKS_PER_QUERY):
+        for part in read_blocks(connection, places[start : start + BLOCKS_PER_QUERY], names):
+            block_of, row_of = np.divmod(points[part.batch_id], BLOCK_POINTS)
             (chosen,) = np.nonzero((block_of == part.block) & (row_of < part.num_rows))
-            found[part.column].append((chosen, part.values_at(row_of[chosen])))
-    return {name: _gathered(len(points), parts) for name, parts in found.items()}
+            values = chosen, part.values_at(row_of[chosen])
+            found.setdefault((part.batch_id, part.column), []).append(values)
+    return {
+        batch_id: {name: _gathered(len(wanted), found.get((batch_id, name), [])) for name in names}
+        for batch_id, wanted in points.items()
+    }
 
 
 def iterate_columns(

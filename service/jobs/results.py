@@ -1,7 +1,6 @@
 """Use cases of stored results: list with filters and order, read one."""
 
 from collections.abc import Sequence
-from itertools import groupby
 from typing import Any
 from uuid import UUID
 
@@ -12,7 +11,7 @@ from numpy.typing import NDArray
 
 from service.db import batches
 from service.db.engine import Connection, Row
-from service.db.results import BatchRef, Cursor, Derived, Filter, Order, fetch_points, scan
+from service.db.results import BatchRef, Cursor, Derived, Filter, Order, fetch_batches, scan
 from service.errors import MalformedError, NotFoundError
 from service.jobs.actors import Actor
 from service.jobs.batch_documents import WITH_RESULTS
@@ -146,12 +145,14 @@ def rows_of(
     connection: Connection, selection: Selection, places: Sequence[tuple[UUID, int]]
 ) -> list[ResultOut]:
     """The results at (batch, point), in the order given; failed points are left out."""
+    by_batch: dict[UUID, list[int]] = {}
+    for batch_id, point in places:
+        by_batch.setdefault(batch_id, []).append(point)
+    points = {batch_id: np.array(wanted) for batch_id, wanted in by_batch.items()}
+    tables = fetch_batches(connection, points, ("failure", *OUTPUTS))
     found: dict[tuple[UUID, int], ResultOut] = {}
-    by_batch = sorted(places, key=lambda place: place[0].bytes)
-    for batch_id, group in groupby(by_batch, key=lambda place: place[0]):
-        points = np.array([point for _, point in group], dtype=np.int64)
-        table = fetch_points(connection, batch_id, points, ("failure", *OUTPUTS))
-        for row, point in enumerate(points.tolist()):
+    for batch_id, table in tables.items():
+        for row, point in enumerate(by_batch[batch_id]):
             if table["failure"][row] == 0:
                 found[batch_id, point] = _row(selection, batch_id, point, table, row)
     return [found[place] for place in places if place in found]

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from sqlalchemy import update
+from sqlalchemy import event, update
 
 from service.db import blocks, candidates, results
 from service.db.engine import Database
@@ -21,6 +21,7 @@ from service.db.results import (
     Filter,
     Order,
     PointRef,
+    fetch_batches,
     fetch_points,
     iterate_columns,
     scan,
@@ -435,6 +436,28 @@ def test_points_are_fetched_in_the_order_given(database: Database, store: Store)
     assert found["loss"].tolist() == [16.5, 0.0, 6.0, 15.0, 0.0]
     assert found["item"].dtype == np.int64
     assert np.isnan(found["unknown"]).all()
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_points_of_several_batches_come_by_one_statement(database: Database, store: Store) -> None:
+    older = {name: values for name, values in rising(12).items() if name != "tied"}
+    batch_ids = [store(rising(12)), store(older), store(rising(7))]
+    wanted = [np.array([11, 3]), np.array([6]), np.array([0, 9])]
+    statements: list[str] = []
+    listener = ("before_cursor_execute", lambda *call: statements.append(call[2]))
+    event.listen(database.engine, *listener)
+    with database.read() as connection:
+        found = fetch_batches(
+            connection, dict(zip(batch_ids, wanted, strict=True)), ["loss", "item", "tied"]
+        )
+    event.remove(database.engine, *listener)
+    first, second, third = (found[batch_id] for batch_id in batch_ids)
+    assert first["loss"].tolist() == [16.5, 4.5]
+    assert first["tied"].tolist() == [8.0, 8.0]
+    assert (second["loss"].tolist(), np.isnan(second["tied"]).tolist()) == ([9.0], [True])
+    assert (third["loss"][0], third["item"].tolist()) == (0.0, [0, -1])
+    assert np.isnan(third["loss"][1])
+    assert sum("result_block" in statement for statement in statements) == 1
 
 
 @pytest.mark.usefixtures("small_blocks")
