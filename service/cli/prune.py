@@ -9,6 +9,8 @@ from service.db import migrate
 from service.db.engine import Database
 from service.jobs import deletions
 
+SHOWN_MB = 0.1
+
 
 @click.command("prune")
 @click.option(
@@ -68,7 +70,7 @@ def _prune(database: Database, days: int, *, dry_run: bool, compact: bool) -> No
     if compact:
         deletions.compact(database)
     free_mb = deletions.free_mb(database)
-    if free_mb:
+    if free_mb >= SHOWN_MB:
         click.echo(f"{free_mb:.1f} MB of the file are free for the next batches")
 
 
