@@ -1,7 +1,16 @@
 """The errors of a database that cannot be reached or understood, for rooms that speak no SQL."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from alembic.util import CommandError
-from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
+from sqlalchemy.exc import (
+    ArgumentError,
+    DBAPIError,
+    IntegrityError,
+    NoSuchModuleError,
+    OperationalError,
+)
 
 UNUSABLE_DATABASE: tuple[type[Exception], ...] = (
     ArgumentError,
@@ -10,3 +19,34 @@ UNUSABLE_DATABASE: tuple[type[Exception], ...] = (
     NoSuchModuleError,
     ValueError,
 )
+
+
+class NotStoredError(Exception):
+    """The database refuses to store something, and trying again at once would not help."""
+
+
+_FULL = ("database or disk is full", "disk I/O error")
+_INSUFFICIENT_RESOURCES = "53"
+
+
+@contextmanager
+def refusals_named() -> Iterator[None]:
+    """Turn the refusal of a full disk, or of rows that clash, into a short `NotStoredError`.
+
+    The driver's own error carries every value of the statement: megabytes, for a chunk's blocks,
+    which the engine would keep. Errors that pass by themselves (a lost connection, a lock) stay.
+    """
+    try:
+        yield
+    except IntegrityError as error:
+        raise NotStoredError(_first_line(error)) from None
+    except OperationalError as error:
+        state = getattr(error.orig, "sqlstate", None) or ""
+        reason = _first_line(error)
+        if state.startswith(_INSUFFICIENT_RESOURCES) or reason.startswith(_FULL):
+            raise NotStoredError(reason) from None
+        raise
+
+
+def _first_line(error: DBAPIError) -> str:
+    return str(error.orig).strip().partition("\n")[0][:300]

@@ -17,6 +17,7 @@ import structlog
 from dbos import DBOS, DBOSClient, DBOSConfig, SQLAlchemyDatasource
 
 from service.db.engine import Connection, Database
+from service.db.failures import refusals_named
 from service.db.job_engine import SCHEMA, data_url, step_engine, system_engine, system_url
 from service.jobs.compute_pool import ComputePool
 from service.jobs.workflows import HandedOverError, Workflows
@@ -244,8 +245,13 @@ class Engine:
                 # The default is SERIALIZABLE, in which chunks of one batch would fail each other.
                 "isolation_level": "SERIALIZABLE" if self.database.is_sqlite else "READ COMMITTED",
             },
-            lambda: write(datasource.sql_session().connection()),
+            lambda: _write_named(write, datasource.sql_session().connection()),
         )
+
+
+def _write_named(write: Callable[[Connection], None], connection: Connection) -> None:
+    with refusals_named():
+        write(connection)
 
 
 def unique_name() -> str:

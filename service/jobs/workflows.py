@@ -15,6 +15,7 @@ from uuid import UUID
 import structlog
 
 from service.db.engine import Connection, Database, OperationalError
+from service.db.failures import NotStoredError
 from service.jobs import batch_ends, batch_runs
 from service.jobs.batch_runs import (
     BatchEndedError,
@@ -29,7 +30,9 @@ from service.jobs.compute_pool import ComputePool, PoisonedChunkError
 from service.jobs.spans import Attributes, first_span, span
 from service.jobs.tasks import TASKS
 
+# A full disk is given half a minute: 1 + 2 + 4 + 8 + 16 s.
 STORE_ATTEMPTS = 5
+FIRST_STORE_PAUSE_S = 1.0
 TASK_PATIENCE_S = 60.0
 
 T = TypeVar("T")
@@ -156,10 +159,11 @@ class Workflows:
         for attempt in range(STORE_ATTEMPTS):
             try:
                 self._store_once(work, outcome)
-            except OperationalError as error:
-                log.warning("chunk_not_stored", attempt=attempt, reason=str(error.orig))
-                reason = f"chunk {work.chunk} cannot be stored: {error.orig}"[:500]
-                self._pause(2.0**attempt)
+            except (NotStoredError, OperationalError) as error:
+                cause = str(getattr(error, "orig", error))[:300]
+                log.warning("chunk_not_stored", attempt=attempt, reason=cause)
+                reason = f"chunk {work.chunk} cannot be stored: {cause}"
+                self._pause(FIRST_STORE_PAUSE_S * 2**attempt)
             else:
                 return
         self._store_once(work, FailedChunk(reason=reason))

@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from typing import Any
 
 from dbos import DBOSClient
@@ -52,6 +53,8 @@ def main(url: str, role: Any, *options: str) -> None:
         delay(float(wanted["slow_s"]))
     if "pages" in wanted:
         fill_disk(database, int(wanted["pages"]))
+    if "pause_s" in wanted:
+        workflows.FIRST_STORE_PAUSE_S = float(wanted["pause_s"])
     if "unseen_s" in wanted:
         sweeper.UNSEEN_S = float(wanted["unseen_s"])
     runtime = Runtime(database, role=role, processes=int(wanted.get("processes", "1")))
@@ -102,7 +105,7 @@ def poisoned(chunk: int, items: Sequence[ItemSpan], columns: Sequence[str]) -> C
 
 def fill_disk(database: Database, pages: int) -> None:
     """Let SQLite answer "database or disk is full" when its file has grown by so many pages."""
-    with sqlite3.connect(str(database.url.database)) as connection:
+    with closing(sqlite3.connect(str(database.url.database))) as connection:
         limit = connection.execute("PRAGMA page_count").fetchone()[0] + pages
 
     def bound(connection: sqlite3.Connection, _entry: object) -> None:

@@ -3,6 +3,7 @@
 import shutil
 import signal
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 
 from service.db.engine import Database
 from service.db.job_engine import job_file
-from service.jobs import batches, workflows
+from service.jobs import point_faults, workflows
 from service.jobs.actors import Actor
 from service.jobs.compute_pool import ComputePool
 from service.jobs.engine import Engine
@@ -42,7 +43,7 @@ def test_a_poisoned_chunk_fails_alone(database: Database) -> None:
     assert (batch.points_done, batch.points_failed) == (260_000, CHUNK_POINTS)
     assert len(table_of(database, batch_id)["point"]) == 260_000 - CHUNK_POINTS
     with database.read() as connection:
-        page = batches.list_faults(connection, Actor(), batch_id, page_size=2, page_token=None)
+        page = point_faults.list_faults(connection, Actor(), batch_id, page_size=2, page_token=None)
     assert page.errors_total == CHUNK_POINTS
     assert [row.point for row in page.items] == [CHUNK_POINTS, CHUNK_POINTS + 1]
     assert {row.code for row in page.items} == {"chunk_not_computed"}
@@ -51,11 +52,11 @@ def test_a_poisoned_chunk_fails_alone(database: Database) -> None:
 
 
 def test_a_full_disk_fails_the_batch_and_the_next_one_has_room_again(
-    sqlite_database: Database, sqlite_url: str
+    sqlite_database: Database,
 ) -> None:
     batch_id = submit_grid(sqlite_database, 260_000)
     # Room for the ledger rows, not for the blocks of 6 chunks
-    with Computing(sqlite_database, "pages=1200"):
+    with Computing(sqlite_database, "pages=1200", "pause_s=0.02"):
         state = wait_for_end(sqlite_database, batch_id, 120)
     assert state in {"failed", "partially_failed"}
     batch = read(sqlite_database, batch_id)
@@ -63,7 +64,7 @@ def test_a_full_disk_fails_the_batch_and_the_next_one_has_room_again(
     assert batch.points_failed % 10_000 == 0
     assert batch.points_failed >= CHUNK_POINTS
     with sqlite_database.read() as connection:
-        page = batches.list_faults(connection, Actor(), batch_id, page_size=1, page_token=None)
+        page = point_faults.list_faults(connection, Actor(), batch_id, page_size=1, page_token=None)
     assert "database or disk is full" in page.items[0].detail
     again = submit_grid(sqlite_database, 260_000)
     with Computing(sqlite_database):
@@ -116,7 +117,10 @@ def test_the_engines_file_may_be_lost_or_too_new(
     batch_id = submit_grid(sqlite_database, 120_000)
     ours = Path(str(sqlite_database.url.database))
     sqlite_database.close()
-    with sqlite3.connect(ours) as source, sqlite3.connect(tmp_path / "copy.db") as copy:
+    with (
+        closing(sqlite3.connect(ours)) as source,
+        closing(sqlite3.connect(tmp_path / "copy.db")) as copy,
+    ):
         source.backup(copy)
     with Computing(sqlite_database):
         wait_for_end(sqlite_database, batch_id)
@@ -141,7 +145,7 @@ def test_both_files_are_in_wal_mode(sqlite_database: Database) -> None:
     wait_for_end(sqlite_database, batch_id)
     runtime.stop()
     for path in (sqlite_database.url.database, job_file(sqlite_database)):
-        with sqlite3.connect(str(path)) as connection:
+        with closing(sqlite3.connect(str(path))) as connection:
             assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
 
 
