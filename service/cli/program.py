@@ -27,6 +27,7 @@ COMMANDS = {
     "submit": Entry("submit", "Post a batch to a running service."),
     "cancel": Entry("cancel", "Stop a batch; what is finished is kept."),
     "retry": Entry("retry", "Compute what a batch has left."),
+    "export": Entry("export", "Save results of a running service in a file."),
     "import-rates": Entry("import_rates", "Store dated GPU-hour rates from a CSV file."),
     "prune": Entry("prune", "Delete old batches."),
     "migrate": Entry("migrate", "Bring a database to the newest tables."),
