@@ -26,7 +26,7 @@ PORT ?=
 EXIT ?=
 DATABASE_URL ?=
 
-.PHONY: help setup check test test-main test-browser bench demo serve lock format openapi clean
+.PHONY: help setup check test test-main test-browser bench soak demo serve lock format openapi clean
 
 help: ## Show the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -73,6 +73,10 @@ test-browser: $(STAMP)
 
 bench: $(STAMP) ## Measure, and rewrite the results table in README.md
 	$(BIN)/python -m tests.benchmarks.results_table README.md
+
+# At the scale that the issues name: some 25 minutes, as root for the trial with a full disk.
+soak: $(STAMP) ## Kill, stop and fill everything at full scale, and write .github/soak.md
+	$(BIN)/python -m tests.soak .github/soak.md
 
 demo: $(STAMP) ## Start the service, post the example batch, print its losses (EXIT=1 stops after that)
 	@$(BIN)/trainard demo $(if $(RATE),--rate $(RATE) --currency $(CURRENCY)) \
