@@ -1,6 +1,8 @@
 """Posting batches from the command line to a real service, as a person does."""
 
 import json
+import os
+import pty
 import re
 import signal
 import socket
@@ -192,6 +194,41 @@ def test_an_interrupt_leaves_the_batch_running(address: str, tmp_path: Path) -> 
     assert "Traceback" not in said
     assert state_of(address, batch_id) in {"queued", "running"}
     cancel_all(address)
+
+
+def test_a_terminal_shows_a_progress_bar(address: str, tmp_path: Path) -> None:
+    body = {"name": "x", "items": [item(custom_id="bar", axes=[speeds(400_000)])]}
+    arguments = ("submit", write(tmp_path, body), "--url", address, "--wait")
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "service", *arguments],
+        env={**environment(), "TERM": "xterm"},
+        stdout=subprocess.PIPE,
+        stderr=theirs,
+        text=True,
+    )
+    os.close(theirs)
+    shown = everything(ours)
+    said, _ = process.communicate(timeout=TIMEOUT_S)
+    assert process.returncode == 0
+    assert "/400000 points" in shown
+    assert "running" in shown
+    assert "The 50 points that lose most" in said
+
+
+def everything(terminal: int) -> str:
+    """What is written until the other side is closed; Linux says that by an error."""
+    parts = []
+    while True:
+        try:
+            part = os.read(terminal, 65_536)
+        except OSError:
+            break
+        if not part:
+            break
+        parts.append(part)
+    os.close(terminal)
+    return b"".join(parts).decode()
 
 
 def test_a_service_that_restarts_is_followed_to_the_end(start: Start, tmp_path: Path) -> None:
