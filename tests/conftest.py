@@ -28,14 +28,15 @@ OPTIONS = (
 class PostgresServer:
     """A running server behind a Unix socket; `url(name)` is the address of one database."""
 
-    def __init__(self, folder: Path, programs: Path) -> None:
+    def __init__(self, folder: Path, programs: Path, options: str = OPTIONS) -> None:
         self.folder = folder
         self.data = folder / "data"
         self._programs = programs
+        self._options = options
 
     def start(self) -> None:
         """Start it and wait until it answers."""
-        options = ("-w", "-o", f"-k {self.folder} {OPTIONS}")
+        options = ("-w", "-o", f"-k {self.folder} {self._options}")
         _run(self._programs / "pg_ctl", "-D", str(self.data), *options, "start", folder=self.folder)
 
     def stop(self) -> None:
@@ -101,7 +102,7 @@ def _run(program: Path, *arguments: str, folder: Path) -> None:
 
 
 @contextmanager
-def running_server() -> Iterator[PostgresServer]:
+def running_server(options: str = OPTIONS) -> Iterator[PostgresServer]:
     """Start Debian's PostgreSQL in a folder of its own, as a user that is not root."""
     programs = _programs()
     if programs is None:
@@ -114,7 +115,7 @@ def running_server() -> Iterator[PostgresServer]:
     user = _unprivileged()
     if user:
         os.chown(folder, user.pw_uid, user.pw_gid)
-    server = PostgresServer(folder, programs)
+    server = PostgresServer(folder, programs, options)
     try:
         _run(
             programs / "initdb",

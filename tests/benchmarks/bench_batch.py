@@ -1,182 +1,151 @@
-"""A batch of 500 000 points on SQLite: from POST to a sorted page, and its write alone."""
+"""Batches as column blocks, and from POST to their end, against a raw row load of the same columns.
 
-import sqlite3
-import tempfile
+The baseline is raw_rows.py: tuned `sqlite3.executemany`, and binary COPY from NumPy. Both sides of
+a ratio are on the same database, taken in turn; the best of the rounds of each.
+"""
+
 import time
 from collections.abc import Callable
-from pathlib import Path
-from typing import Any, NamedTuple
+from contextlib import ExitStack
+from typing import NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
-from service.cli.http_client import open_client, read, submit_batch, wait_for_batch
+from service.cli.http_client import open_client
 from service.db import migrate
 from service.db.blocks import BLOCK_POINTS, encode_columns, write_blocks
 from service.db.engine import Database
 from service.jobs import batches
 from service.jobs.actors import Actor
 from service.jobs.planning import CHUNK_POINTS
-from service.model.axes import decode_axes
-from service.model.grid import build_grid
-from service.model.inputs import input_columns
-from service.model.kernel import evaluate
-from service.model.scenario import decode_scenario
 from service.settings import Limits
-from tests.benchmarks.processes import MEGABYTE, MemoryWatch, trainard
+from tests.benchmarks.batch_calls import BatchRun, run_batch, warm_up
+from tests.benchmarks.batch_tables import GRIDS, Document, Table, batch_of, computed
+from tests.benchmarks.own_databases import Backend, backends
+from tests.benchmarks.processes import MEGABYTE, MemoryWatch, Server, alone, started_by, trainard
+from tests.benchmarks.raw_rows import load_rows
 
-Document = dict[str, Any]
-Table = dict[str, NDArray[Any]]
+Row = dict[str, str]
 
 ROUNDS = 2
-SCENARIO: Document = {
-    "num_gpus": 1024,
-    "load_ms": 30,
-    "compute_ms": 300,
-    "communication": {"kind": "fixed", "allreduce_ms": 80},
-    "slow_groups": [{"count": 1, "speed_fraction": 0.7}],
-    "variability": {"transient": {"kind": "normal", "cv": 0.05}},
-}
-CV = "variability.transient.cv"
-SPEED = "slow_groups.0.speed_fraction"
-GRIDS: dict[str, list[Document]] = {
-    "1 000 cv by 500 speeds at N = 1 024": [
-        {"path": CV, "logspace": {"start": 0.001, "stop": 0.3, "num": 1000}},
-        {"path": SPEED, "logspace": {"start": 0.5, "stop": 0.999, "num": 500}},
-    ],
-    "10 cv by 50 000 sizes": [
-        {"path": CV, "logspace": {"start": 0.001, "stop": 0.3, "num": 10}},
-        {"path": "num_gpus", "range": {"start": 8, "stop": 400_000, "step": 8}},
-    ],
-}
-WARM_UP: list[Document] = [{"path": CV, "logspace": {"start": 0.001, "stop": 0.3, "num": 60_000}}]
+WRITE_TARGETS = {"SQLite": 0.25, "PostgreSQL": 0.45}
+WHOLE_TARGET = 1.0
+MEMORY_TARGET_MB = 400
 
 
 class Served(NamedTuple):
-    """What a caller of the service sees."""
+    """The best of the runs of a batch, and the memory of each part of the service."""
 
-    seconds: float
-    peak_bytes: int
-
-
-def rows() -> list[dict[str, str]]:
-    """One row a grid; the tuples are written in the same run, best of the rounds of each."""
-    return [_row(name, axes) for name, axes in GRIDS.items()]
+    best: BatchRun
+    peaks: dict[str, int]
 
 
-def _row(name: str, axes: list[Document]) -> dict[str, str]:
-    with tempfile.TemporaryDirectory() as folder:
-        served = post_to_queryable(axes, Path(folder))
-        tables = computed(axes)
-        blocks_s = min(_timed(_write_blocks, tables, axes, folder) for _ in range(ROUNDS))
-        tuples_s = min(_timed(_write_tuples, tables, axes, folder) for _ in range(ROUNDS))
+def rows() -> list[Row]:
+    """For each grid and database the write, the whole batch and the memory."""
+    measured = []
+    with backends() as found:
+        for name, axes in GRIDS.items():
+            tables = computed(axes)
+            for backend in found:
+                measured += _rows(backend, name, axes, tables)
+    return measured
+
+
+def _rows(backend: Backend, name: str, axes: list[Document], tables: list[Table]) -> list[Row]:
+    raw_s, blocks_s = [], []
+    for _ in range(ROUNDS):
+        backend.settle()
+        raw_s.append(load_rows(backend.new(), tables))
+        backend.settle()
+        blocks_s.append(_write_blocks(backend.new(), tables, axes))
+    backend.settle()
+    served = _serve(backend, axes)
     num_points = sum(len(table["item"]) for table in tables)
-    peak_mb = served.peak_bytes / MEGABYTE
+    of_grid = f"{name}: {num_points:,} points, {len(tables[0])} columns"
+    return [
+        _row(
+            f"write alone, {of_grid}",
+            backend,
+            f"{min(blocks_s):.2f} s",
+            f"{min(raw_s):.2f} s",
+            ratio=min(blocks_s) / min(raw_s),
+            target=f"at most {WRITE_TARGETS[backend.name]}",
+        ),
+        _row(
+            f"from POST to succeeded, {name}",
+            backend,
+            f"{served.best.ended_s:.2f} s; {served.best.page_s:.2f} s to a sorted page",
+            f"{min(raw_s):.2f} s",
+            ratio=served.best.ended_s / min(raw_s),
+            target=f"at most {WHOLE_TARGET}",
+        ),
+        _row(
+            f"peak memory meanwhile, {name}",
+            backend,
+            ", ".join(f"{part} {used / MEGABYTE:.0f} MB" for part, used in served.peaks.items()),
+            target=f"under {MEMORY_TARGET_MB} MB each",
+        ),
+    ]
+
+
+def _row(
+    measure: str,
+    backend: Backend,
+    found: str,
+    baseline: str = "",
+    *,
+    ratio: float | None = None,
+    target: str,
+) -> Row:
     return {
-        "measure": f"{name}: {num_points:,} points, {len(tables[0])} columns",
-        "POST to sorted page": f"{served.seconds:.1f} s, peak {peak_mb:.0f} MB",
-        "columns as blocks": f"{blocks_s:.2f} s",
-        "columns as tuples (sqlite3.executemany)": f"{tuples_s:.2f} s",
-        "write / tuples": f"{blocks_s / tuples_s:.2f} (target 0.5)",
-        "whole / tuples": f"{served.seconds / tuples_s:.2f} (target 2.0)",
+        "measure": measure,
+        "database": backend.name,
+        "Trainard": found,
+        "raw row load": baseline,
+        "ratio": "" if ratio is None else f"{ratio:.2f}",
+        "target": target,
     }
 
 
-def batch_of(axes: list[Document], name: str) -> Document:
-    """A batch of one item over these axes."""
-    return {"name": name, "items": [{"custom_id": "bench", "scenario": SCENARIO, "axes": axes}]}
-
-
-def post_to_queryable(axes: list[Document], folder: Path) -> Served:
-    """Time from sending the batch to having its 50 worst points, on a service that has run one."""
-    with (
-        trainard(f"sqlite:///{folder}/served.db") as server,
-        open_client(server.address) as client,
-        MemoryWatch(server.process.pid) as memory,
-    ):
-
-        def run(name: str, wanted: list[Document]) -> float:
-            start = time.perf_counter()
-            batch = submit_batch(client, batch_of(wanted, name), salt=name)
-            batch = wait_for_batch(client, batch, lambda _: None)
-            url = f"/v1/scenario-batches/{batch['id']}/results"
-            page = read(client, url, order_by="-gpu_hours_lost", page_size="50")
-            seconds = time.perf_counter() - start
-            if batch["state"] != "succeeded" or len(page["items"]) != 50:
-                raise RuntimeError(f"unexpected end: {batch}")
-            return seconds
-
-        run("warm-up", WARM_UP)
-        return Served(run("measured", axes), memory.peak_bytes)
-
-
-def computed(axes: list[Document]) -> list[Table]:
-    """All stored columns of the grid, chunk by chunk, as the compute processes make them."""
-    limit = Limits().points_per_batch
-    grid = build_grid(decode_scenario(SCENARIO), decode_axes(axes), max_points=limit)
-    tables = []
-    for start in range(0, grid.num_points, CHUNK_POINTS):
-        columns = grid.columns(start, min(start + CHUNK_POINTS, grid.num_points))
-        results = evaluate(columns)
-        tables.append(
-            {
-                "item": np.zeros(columns.num_points, dtype=np.int64),
-                "failure": results.failure,
-                **input_columns(columns),
-                **results.columns,
-            }
-        )
-    return tables
-
-
-def _timed(
-    write: Callable[[list[Table], list[Document], Path], float],
-    tables: list[Table],
-    axes: list[Document],
-    folder: str,
-) -> float:
-    with tempfile.TemporaryDirectory(dir=folder) as own:
-        return write(tables, axes, Path(own))
-
-
-def _write_blocks(tables: list[Table], axes: list[Document], folder: Path) -> float:
-    """The service's own write: a transaction a chunk, packing included."""
-    url = f"sqlite:///{folder}/blocks.db"
+def _write_blocks(url: str, tables: list[Table], axes: list[Document]) -> float:
+    """Seconds of the service's own write: a transaction a chunk, packing included."""
     migrate.upgrade(url)
     database, actor = Database(url), Actor()
     with database.write() as connection:
         batch = batches.submit(connection, actor, batch_of(axes, "blocks"), Limits())
     start = time.perf_counter()
     for chunk, table in enumerate(tables):
+        encoded = encode_columns(table)
         with database.write() as connection:
             first_block = chunk * (CHUNK_POINTS // BLOCK_POINTS)
-            write_blocks(connection, actor.team_id, batch.id, first_block, encode_columns(table))
+            write_blocks(connection, actor.team_id, batch.id, first_block, encoded)
     seconds = time.perf_counter() - start
     database.close()
     return seconds
 
 
-def _write_tuples(tables: list[Table], _axes: list[Document], folder: Path) -> float:
-    """The driver at its best: WAL, one transaction, one prepared statement, no index."""
-    connection = sqlite3.connect(folder / "tuples.db", isolation_level=None)
-    connection.execute("PRAGMA journal_mode=WAL")
-    connection.execute("PRAGMA synchronous=NORMAL")
-    columns = ", ".join(
-        f'"{name}" {"REAL" if values.dtype.kind == "f" else "INTEGER"}'
-        for name, values in tables[0].items()
-    )
-    connection.execute(f"CREATE TABLE point ({columns})")
-    insert = f"INSERT INTO point VALUES ({', '.join('?' * len(tables[0]))})"
-    start = time.perf_counter()
-    connection.execute("BEGIN")
-    for table in tables:
-        connection.executemany(
-            insert, zip(*(values.tolist() for values in table.values()), strict=True)
-        )
-    connection.execute("COMMIT")
-    seconds = time.perf_counter() - start
-    connection.close()
-    return seconds
+def _serve(backend: Backend, axes: list[Document]) -> Served:
+    """Timed rounds on a warm service, then one more in which its memory is watched."""
+    with trainard(backend.new()) as server, open_client(server.address) as client:
+        warm_up(client)
+        runs = [run_batch(client, axes, f"round {number}") for number in range(ROUNDS)]
+        peaks = _watched(server, backend, lambda: run_batch(client, axes, "watched"))
+        return Served(min(runs, key=lambda run: run.ended_s), peaks)
+
+
+def _watched(server: Server, backend: Backend, act: Callable[[], object]) -> dict[str, int]:
+    """Peak bytes of each part of the service while it acts."""
+    process_id = server.process.pid
+    if backend.name == "SQLite":
+        parts = {"service with its compute processes": MemoryWatch(process_id)}
+    else:
+        parts = {
+            "API": MemoryWatch(process_id, alone),
+            "worker with its compute processes": MemoryWatch(process_id, started_by),
+        }
+    with ExitStack() as stack:
+        for watch in parts.values():
+            stack.enter_context(watch)
+        act()
+    return {part: watch.peak_bytes for part, watch in parts.items()}
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ from service.db.tables import result_block, scenario_batch
 from service.jobs.actors import Actor
 from service.jobs.planning import CHUNK_POINTS
 from service.model.results import COLUMN_NAMES
-from tests.benchmarks.bench_batch import CV, SPEED, Document, Table, computed
+from tests.benchmarks.batch_tables import CV, SPEED, Document, Table, computed
 from tests.conftest import running_server
 
 SIZES = (2_500, 5_000, 10_000, 25_000, 50_000)

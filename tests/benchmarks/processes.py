@@ -3,7 +3,7 @@
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple, Self
 from urllib.parse import urlsplit
@@ -65,12 +65,34 @@ def _printed_address(process: "subprocess.Popen[str]") -> str:
     raise RuntimeError(f"{process.args!r} ended before it was ready")
 
 
-class MemoryWatch:
-    """Peak of the proportional memory of a process and its children, sampled in a thread."""
+def tree(process_id: int) -> list[psutil.Process]:
+    """A process and all that it has started."""
+    root = psutil.Process(process_id)
+    return [root, *root.children(recursive=True)]
 
-    def __init__(self, process_id: int) -> None:
+
+def alone(process_id: int) -> list[psutil.Process]:
+    """The process without those that it has started."""
+    return [psutil.Process(process_id)]
+
+
+def started_by(process_id: int) -> list[psutil.Process]:
+    """All that the process has started, without itself."""
+    return psutil.Process(process_id).children(recursive=True)
+
+
+class MemoryWatch:
+    """Peak of the proportional memory of processes together, sampled in a thread.
+
+    `processes` is asked at every sample for those of a process id.
+    """
+
+    def __init__(
+        self, process_id: int, processes: Callable[[int], list[psutil.Process]] = tree
+    ) -> None:
         self.peak_bytes = 0
-        self._root = psutil.Process(process_id)
+        self._process_id = process_id
+        self._processes = processes
         self._done = threading.Event()
         self._thread = threading.Thread(target=self._sample, daemon=True)
 
@@ -88,7 +110,7 @@ class MemoryWatch:
 
     def used_bytes(self) -> int:
         total = 0
-        for process in [self._root, *self._root.children(recursive=True)]:
+        for process in self._processes(self._process_id):
             try:
                 # Shared pages are counted once over all processes that share them.
                 total += process.memory_full_info().pss

@@ -1,0 +1,50 @@
+"""What a caller of the service does with a batch, timed from outside."""
+
+import time
+from typing import NamedTuple
+
+import httpx
+
+from service.cli.http_client import read, submit_batch, wait_for_batch
+from tests.benchmarks.batch_tables import SCENARIO, WARM_UP, Document, batch_of
+
+ROWS = 50
+
+
+class BatchRun(NamedTuple):
+    """A batch that has succeeded, and the seconds from sending it to its end and to a page."""
+
+    url: str
+    batch_id: str
+    ended_s: float
+    page_s: float
+
+
+def run_batch(
+    client: httpx.Client, axes: list[Document], name: str, scenario: Document = SCENARIO
+) -> BatchRun:
+    """Post a batch, ask until it has ended, and read its 50 worst points."""
+    start = time.perf_counter()
+    batch = submit_batch(client, batch_of(axes, name, scenario), salt=name)
+    batch = wait_for_batch(client, batch, lambda _: None)
+    ended_s = time.perf_counter() - start
+    if batch["state"] != "succeeded" or batch["reused_from"] is not None:
+        raise RuntimeError(f"unexpected end: {batch}")
+    url = f"/v1/scenario-batches/{batch['id']}"
+    read_page(client, url, order_by="-gpu_hours_lost")
+    return BatchRun(url, batch["id"], ended_s, time.perf_counter() - start)
+
+
+def warm_up(client: httpx.Client) -> None:
+    """Let the service compute something in each of its processes, and answer once."""
+    run_batch(client, WARM_UP, "warm-up")
+
+
+def read_page(client: httpx.Client, batch_url: str, **query: str) -> float:
+    """Seconds of one full page of the batch's results."""
+    start = time.perf_counter()
+    page = read(client, f"{batch_url}/results", page_size=str(ROWS), **query)
+    seconds = time.perf_counter() - start
+    if len(page["items"]) != ROWS:
+        raise RuntimeError(f"{len(page['items'])} rows of {query}")
+    return seconds
