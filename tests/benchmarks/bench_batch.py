@@ -17,7 +17,7 @@ from service.jobs import batches
 from service.jobs.actors import Actor
 from service.jobs.planning import CHUNK_POINTS
 from service.settings import Limits
-from tests.benchmarks.batch_calls import BatchRun, run_batch, warm_up
+from tests.benchmarks.batch_calls import WORST_FIRST, read_page, run_batch, warm_up
 from tests.benchmarks.batch_tables import GRIDS, Document, Table, batch_of, computed
 from tests.benchmarks.own_databases import Backend, backends
 from tests.benchmarks.processes import MEGABYTE, MemoryWatch, Server, alone, started_by, trainard
@@ -32,9 +32,13 @@ MEMORY_TARGET_MB = 400
 
 
 class Served(NamedTuple):
-    """The best of the runs of a batch, and the memory of each part of the service."""
+    """The best of the rounds, and the memory of each part of the service.
 
-    best: BatchRun
+    Seconds from POST until the batch has succeeded, and until its 50 worst points are there.
+    """
+
+    ended_s: float
+    page_s: float
     peaks: dict[str, int]
 
 
@@ -72,9 +76,9 @@ def _rows(backend: Backend, name: str, axes: list[Document], tables: list[Table]
         _row(
             f"from POST to succeeded, {name}",
             backend,
-            f"{served.best.ended_s:.2f} s; {served.best.page_s:.2f} s to a sorted page",
+            f"{served.ended_s:.2f} s; {served.page_s:.2f} s to a sorted page",
             f"{min(raw_s):.2f} s",
-            ratio=served.best.ended_s / min(raw_s),
+            ratio=served.ended_s / min(raw_s),
             target=f"at most {WHOLE_TARGET}",
         ),
         _row(
@@ -126,9 +130,14 @@ def _serve(backend: Backend, axes: list[Document]) -> Served:
     """Timed rounds on a warm service, then one more in which its memory is watched."""
     with trainard(backend.new()) as server, open_client(server.address) as client:
         warm_up(client)
-        runs = [run_batch(client, axes, f"round {number}") for number in range(ROUNDS)]
+        rounds = []
+        for number in range(ROUNDS):
+            run = run_batch(client, axes, f"round {number}")
+            page_s = read_page(client, run.url, order_by=WORST_FIRST)
+            rounds.append((run.seconds, run.seconds + page_s))
+        ended_s, page_s = min(rounds)
         peaks = _watched(server, backend, lambda: run_batch(client, axes, "watched"))
-        return Served(min(runs, key=lambda run: run.ended_s), peaks)
+        return Served(ended_s, page_s, peaks)
 
 
 def _watched(server: Server, backend: Backend, act: Callable[[], object]) -> dict[str, int]:

@@ -5,8 +5,10 @@ One typed table `point` without an index, one transaction. NaN is stored as each
 
 import sqlite3
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import psycopg
@@ -15,6 +17,8 @@ from sqlalchemy import make_url
 
 from service.db.copy_rows import HEADER, TRAILER
 from tests.benchmarks.batch_tables import Table
+
+Ask = Callable[[str], list[Any]]
 
 SQLITE_TYPES = {"f": "REAL", "i": "INTEGER", "u": "INTEGER", "b": "INTEGER"}
 BIGINT, INTEGER, SMALLINT = (">i8", "bigint"), (">i4", "integer"), (">i2", "smallint")
@@ -25,6 +29,19 @@ def load_rows(url: str, tables: Sequence[Table]) -> float:
     if url.startswith("sqlite"):
         return _insert_into_sqlite(database_file(url), tables)
     return _copy_into_postgresql(url, tables)
+
+
+@contextmanager
+def opened(url: str) -> Iterator[Ask]:
+    """A connection to a loaded database, as a function that answers with all rows of a query."""
+    if url.startswith("sqlite"):
+        with closing(sqlite3.connect(database_file(url))) as connection:
+            yield lambda statement: connection.execute(statement).fetchall()
+        return
+    with psycopg.connect(driver_address(url)) as connection:
+        # As a table is that has been in use for a while.
+        connection.execute("ANALYZE point")
+        yield lambda statement: connection.execute(statement.encode()).fetchall()
 
 
 def database_file(url: str) -> Path:
@@ -99,10 +116,10 @@ def _row_layout(types: dict[str, str]) -> "np.dtype[np.void]":
     return np.dtype(fields)
 
 
-def _wire_rows(layout: "np.dtype[np.void]", table: Table) -> memoryview:
+def _wire_rows(layout: "np.dtype[np.void]", table: Table) -> bytes:
     rows = np.empty(len(table["item"]), dtype=layout)
     rows["fields"] = len(table)
     for name, values in table.items():
         rows[f"length of {name}"] = layout[name].itemsize
         rows[name] = values
-    return memoryview(rows.view(np.uint8))
+    return rows.tobytes()
