@@ -76,7 +76,7 @@ def fetch_places(
     )
     rows_of = {
         (batches[places.batch[rows[0]]].batch_id, int(block[rows[0]])): rows
-        for rows in np.split(grouped, starts[1:])
+        for rows in np.split(grouped, starts)[1:]
     }
     found: dict[str, list[tuple[Array, Array]]] = {name: [] for name in names}
     wanted = list(rows_of)

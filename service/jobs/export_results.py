@@ -147,5 +147,5 @@ def _money(
 def _rows_by_owner(owner: NDArray[np.intp]) -> Iterator[tuple[int, NDArray[np.intp]]]:
     grouped = np.argsort(owner, kind="stable")
     starts = np.flatnonzero(np.diff(owner[grouped], prepend=-1))
-    for rows in np.split(grouped, starts[1:]):
+    for rows in np.split(grouped, starts)[1:]:
         yield int(owner[rows[0]]), rows

@@ -1,7 +1,6 @@
 """A comparison as columns of an exported file: keys, past, new, difference, relative, money."""
 
-from collections.abc import Callable, Iterator, Mapping
-from decimal import Decimal
+from collections.abc import Iterator
 from typing import Any, Final
 
 import msgspec
@@ -10,13 +9,11 @@ from numpy.typing import NDArray
 
 from service.model.results import COLUMNS
 from service.reports.changes import differences, relatives
-from service.reports.compare import COST, Order, costs_at, ordered_numbers, splits_at
-from service.reports.cost_changes import CostChange
-from service.reports.export_fields import Chunk, Field, Objects, input_field, objects
+from service.reports.compare import Order, ordered_numbers, splits_at
+from service.reports.export_costs import cost_columns, cost_fields
+from service.reports.export_fields import Chunk, Field, input_field, objects
 from service.reports.ideals import LostSplit
 from service.reports.join import Floats, Ints, Joined, Labelled, Rows
-from service.reports.money import Money
-from service.reports.pricing import PricedWindow, mean_price
 
 PARTS: Final = {
     "past": "In the baseline.",
@@ -24,19 +21,8 @@ PARTS: Final = {
     "difference": "Candidate less baseline.",
     "relative": "The difference over the size of the past, as a fraction.",
 }
-EFFECTS: Final = {
-    "volume_effect": "What the GPU-hours did to the cost.",
-    "price_effect": "What the price did to the cost.",
-}
 _OUTPUTS: Final = {column.name: column for column in COLUMNS}
 _SPLITS: Final = tuple(f"lost_split.{name}" for name in LostSplit.__struct_fields__)
-_COST_TEXTS: Final[Mapping[str, Callable[[CostChange], str | None]]] = {
-    "past.currency": lambda change: change.past.currency if change.past else None,
-    "new.currency": lambda change: change.new.currency if change.new else None,
-    "cost_status": lambda change: change.status,
-    "past.cost_status": lambda change: change.past_status.value,
-    "new.cost_status": lambda change: change.new_status.value,
-}
 Axis = Ints | Floats | Labelled
 
 
@@ -59,7 +45,7 @@ def comparison_fields(joined: Joined) -> list[Field]:
             )
             for name in _SPLITS
         ),
-        *_cost_fields(),
+        *cost_fields(),
     ]
 
 
@@ -93,7 +79,7 @@ def _chunk(joined: Joined, rows: Rows) -> Chunk:
         chunk |= {f"{part}.{column}": values for part, values in zip(PARTS, found, strict=True)}
     for name, values in zip(_SPLITS, parts, strict=True):
         chunk[name] = np.where(changed, values, np.nan)
-    return chunk | _cost_columns(_cost_changes(joined, rows))
+    return chunk | cost_columns(joined, rows)
 
 
 def _part_field(part: str, column: str) -> Field:
@@ -133,53 +119,3 @@ def _axis_values(path: str, axis: Axis) -> NDArray[Any]:
         for value in axis.values
     ]
     return objects(texts)[axis.codes]
-
-
-def _cost_fields() -> list[Field]:
-    amounts = {part: PARTS[part] for part in ("past", "new", "difference")} | EFFECTS
-    return [
-        *(
-            Field(name=f"{part}.{COST}", kind="decimal", unit="currency", sentence=sentence)
-            for part, sentence in amounts.items()
-        ),
-        Field(name=f"relative.{COST}", kind="float64", sentence=PARTS["relative"]),
-        *(Field(name=name, kind="text") for name in _COST_TEXTS),
-    ]
-
-
-def _cost_changes(joined: Joined, rows: Rows) -> list[CostChange]:
-    """The change of the cost of each row; computed once where no side of two items has a price."""
-    past, new = joined.baseline, joined.candidate
-    free = np.array(
-        [_is_free(side.currency, item.window) for side in (past, new) for item in side.items]
-    )
-    past_items, new_items = past.item[joined.past_rows[rows]], new.item[joined.new_rows[rows]]
-    is_free = free[past_items] & free[len(past.items) + new_items]
-    pairs = past_items * len(new.items) + new_items
-    _, first, kind = np.unique(pairs[is_free], return_index=True, return_inverse=True)
-    found: Objects = np.empty(len(rows), dtype=object)
-    found[is_free] = objects(costs_at(joined, rows[is_free][first]))[kind]
-    found[~is_free] = objects(costs_at(joined, rows[~is_free]))
-    changes: list[CostChange] = found.tolist()
-    return changes
-
-
-def _is_free(currency: str | None, window: PricedWindow | None) -> bool:
-    return currency is None or mean_price(window) is None
-
-
-def _cost_columns(changes: list[CostChange]) -> dict[str, Any]:
-    amounts = {
-        f"{part}.{COST}": [_amount(getattr(change, part)) for change in changes]
-        for part in ("past", "new", "difference", *EFFECTS)
-    }
-    relative = [np.nan if change.relative is None else change.relative for change in changes]
-    return {
-        **amounts,
-        f"relative.{COST}": np.array(relative, dtype=np.float64),
-        **{name: [told(change) for change in changes] for name, told in _COST_TEXTS.items()},
-    }
-
-
-def _amount(money: Money | None) -> Decimal | None:
-    return None if money is None else Decimal(money.amount)
