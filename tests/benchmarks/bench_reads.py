@@ -178,7 +178,7 @@ def _comparison_row(
     return _row(
         "comparison with an equal grid, first page, first and second time",
         backend,
-        f"{seconds[0]:.2f} s, {seconds[1]:.2f} s; serving process at most {memory.peak_bytes / MEGABYTE:.0f} MB",
+        f"{seconds[0]:.2f} s, {seconds[1]:.2f} s; {_peak(memory)}",
         target=MEMORY_TARGET,
     )
 
@@ -204,12 +204,15 @@ def _export_row(
     return _row(
         f"export of all points as {form}",
         backend,
-        f"{seconds:.1f} s, {size / MEGABYTE:.0f} MB; "
-        f"serving process at most {memory.peak_bytes / MEGABYTE:.0f} MB",
+        f"{seconds:.1f} s, {size / MEGABYTE:.0f} MB; {_peak(memory)}",
         "" if arrow_s is None else f"{arrow_s:.1f} s by pyarrow",
         ratio=None if arrow_s is None else seconds / arrow_s,
         target=MEMORY_TARGET,
     )
+
+
+def _peak(memory: MemoryWatch) -> str:
+    return f"serving process peaks at {memory.peak_bytes / MEGABYTE:.0f} MB"
 
 
 if __name__ == "__main__":
