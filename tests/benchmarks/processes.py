@@ -11,6 +11,8 @@ from urllib.parse import urlsplit
 import psutil
 
 SAMPLE_EVERY_S = 0.05
+# A worker drains for some seconds.
+END_WITHIN_S = 15.0
 MEGABYTE = 1e6
 
 
@@ -46,13 +48,19 @@ def bare_echo() -> Iterator[Server]:
 
 @contextmanager
 def _process(arguments: Sequence[str]) -> "Iterator[subprocess.Popen[str]]":
+    """A process that is ended with all that it has started, so that the next has the machine."""
     with subprocess.Popen(
         arguments, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
     ) as process:
         try:
             yield process
         finally:
+            started = started_by(process.pid)
             process.terminate()
+            process.wait()
+            _, left = psutil.wait_procs(started, timeout=END_WITHIN_S)
+            for child in left:
+                child.kill()
 
 
 def _printed_address(process: "subprocess.Popen[str]") -> str:
