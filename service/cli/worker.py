@@ -30,8 +30,10 @@ MAX_PROCESSES = 4
     help="Compute processes. Default: TRAINARD_COMPUTE_PROCESSES, else one a core, at most "
     f"{MAX_PROCESSES}.",
 )
-@click.option("--end-with-parent", is_flag=True, hidden=True)
-def command(*, database_url: str | None, processes: int | None, end_with_parent: bool) -> None:
+@click.option("--end-with-parent", type=int, hidden=True, help="The process that started it.")
+def command(
+    *, database_url: str | None, processes: int | None, end_with_parent: int | None
+) -> None:
     """Compute batches of a PostgreSQL database.
 
     Any number of workers, on any number of machines, share the work of one database. A worker
@@ -51,9 +53,11 @@ def command(*, database_url: str | None, processes: int | None, end_with_parent:
             "workers need a PostgreSQL database"
         )
     stopping = _stop_on_signals()
-    parent = os.getppid() if end_with_parent else None
+    if end_with_parent is not None:
+        watch = (end_with_parent, stopping)
+        threading.Thread(target=_stop_with_parent, args=watch, daemon=True).start()
     if _wait_for_tables(database, settings, stopping):
-        _work(database, settings, processes, stopping, parent)
+        _work(database, settings, processes, stopping)
     database.close()
 
 
@@ -62,7 +66,6 @@ def _work(
     settings: Settings,
     processes: int | None,
     stopping: threading.Event,
-    parent: int | None,
 ) -> None:
     number = processes or settings.compute_processes or min(os.cpu_count() or 1, MAX_PROCESSES)
     runtime = Runtime(
@@ -80,10 +83,16 @@ def _work(
         f"Worker {runtime.engine.name} takes work from {without_password(settings.database_url)} "
         f"({number} processes)"
     )
-    while not stopping.wait(WAIT_EVERY_S):
-        if parent is not None and os.getppid() != parent:
-            break
+    stopping.wait()
     runtime.stop()
+
+
+def _stop_with_parent(parent: int, stopping: threading.Event) -> None:
+    """Drain when the process that started this one is gone, as a killed `trainard serve`."""
+    # Its number is handed over: it may be gone before this process can ask who it was.
+    while os.getppid() == parent and not stopping.wait(WAIT_EVERY_S):
+        pass
+    stopping.set()
 
 
 def _stop_on_signals() -> threading.Event:

@@ -65,7 +65,7 @@ class WorkerProcesses:
             self._not_before[number] = now + self._pauses_s[number]
         if now >= self._not_before[number]:
             self._processes[number] = subprocess.Popen(
-                [sys.executable, "-m", "service", "worker", "--end-with-parent"],
+                [sys.executable, "-m", "service", "worker", "--end-with-parent", str(os.getpid())],
                 env=self._environment,
                 stdin=subprocess.DEVNULL,
                 # Standard output is for the ready line of the service.

@@ -15,6 +15,7 @@ from uuid import UUID, uuid4
 
 import structlog
 from dbos import DBOS, DBOSClient, DBOSConfig, SQLAlchemyDatasource
+from dbos._dbos import _get_dbos_instance
 
 from service.db.engine import Connection, Database
 from service.db.failures import refusals_named
@@ -157,7 +158,7 @@ class Engine:
         self.workflows.stop()
         if self.is_launched:
             # dbos looks once a second, and waits one even when nothing is in hand.
-            patience_s = int(drain_s) if self.workflows.num_active else 0
+            patience_s = int(drain_s) if self.workflows.active else 0
             DBOS.destroy(workflow_completion_timeout_sec=patience_s)
             self.is_launched = False
         self.pool.close()
@@ -175,6 +176,41 @@ class Engine:
         # Private, and the reason for the exact pin: the public way resets the number of attempts,
         # so that a chunk that kills its process would be tried for ever.
         DBOS._recover_pending_workflows(names)  # noqa: SLF001
+
+    def orphans(self) -> set[str]:
+        """Workflows that this process has begun and does not have in hand any more.
+
+        A full disk can keep dbos from recording how one has ended.
+        """
+        pending = self._enqueuer().list_workflows(
+            status="PENDING", executor_id=self.name, load_input=False, load_output=False
+        )
+        # Read after the query: what has ended meanwhile is not taken for lost twice in a row.
+        active = set(self.workflows.active)
+        return {
+            found.workflow_id
+            for found in pending
+            if found.workflow_id.split(":", 1)[1] not in active
+        }
+
+    def requeue(self, workflow_ids: set[str]) -> None:
+        """Put orphans of this process back into their queue."""
+        instance = _get_dbos_instance()
+        for workflow_id in sorted(workflow_ids):
+            # Private as `_recover_pending_workflows`, which takes all of a process's workflows.
+            instance._sys_db.reenqueue_for_recovery(  # noqa: SLF001
+                workflow_id, [self.name], CHUNKS
+            )
+
+    def drop_waiting(self, batch_id: UUID) -> None:
+        """Remove what is enqueued of a batch that has ended: other batches need not wait for it."""
+        waiting = self._enqueuer().list_workflows(
+            status="ENQUEUED",
+            workflow_id_prefix=f"{WORKFLOW_VERSION}:chunk:{batch_id}:",
+            load_input=False,
+            load_output=False,
+        )
+        self.forget([workflow.workflow_id for workflow in waiting])
 
     def busy_names(self) -> set[str]:
         """The processes, dead or alive, that have begun work and not ended it."""

@@ -61,6 +61,7 @@ class Runtime:
         self._next: dict[str, float] = {}
         self._is_holder = False
         self._has_old_work = False
+        self._orphans: set[str] = set()
         self.fault: str | None = None
 
     def start(self) -> None:
@@ -132,6 +133,7 @@ class Runtime:
             return
         if self._is_due("reap", REAP_EVERY_S):
             sweeper.record_given_up(self.engine)
+            self._orphans = sweeper.requeue_orphans(self.engine, self._orphans)
             if self._session is not None:
                 sweeper.reap(self.engine, self._session)
         if self._is_due("heartbeat", HEARTBEAT_EVERY_S):

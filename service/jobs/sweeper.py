@@ -79,6 +79,8 @@ def end_batches(engine: Engine) -> None:
             state = batch_ends.finish(connection, batch_id, datetime.now(UTC))
         if state is not None:
             log.info("batch_ended", batch=str(batch_id), state=state)
+        if state in {"canceled", "expired"}:
+            engine.drop_waiting(batch_id)
 
 
 def record_given_up(engine: Engine) -> None:
@@ -92,6 +94,20 @@ def record_given_up(engine: Engine) -> None:
             engine.workflows.fail_task(kind, UUID(rest), reason)
         log.error("workflow_given_up", workflow=workflow_id, reason=reason)
         engine.forget([workflow_id])
+
+
+def requeue_orphans(engine: Engine, known: set[str]) -> set[str]:
+    """Take up what this process has lost sight of; `known` are those of the last time.
+
+    Only what is lost twice in a row: in between a workflow is claimed and not begun, or ended and
+    not recorded yet.
+    """
+    found = engine.orphans()
+    lost = found & known
+    if lost:
+        log.warning("workflows_requeued", workflows=sorted(lost))
+        engine.requeue(lost)
+    return found - lost
 
 
 def reap(engine: Engine, lock: SessionLock) -> None:

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from itertools import count
 from typing import TypeVar
 from uuid import UUID
 
@@ -61,7 +62,7 @@ class Workflows:
         self.pool = pool
         self.name = name
         self.points_stored = 0
-        self.num_active = 0
+        self.active: set[str] = set()
         self._transact = transact
         self._stopping = threading.Event()
         self._lock = threading.Lock()
@@ -79,7 +80,7 @@ class Workflows:
         """Compute and store one chunk; the one that stores the last one ends the batch."""
         attributes: Attributes = {"trainard.batch": str(batch_id), "trainard.chunk": chunk}
         with (
-            self._counted(),
+            self._counted(f"chunk:{batch_id}:{chunk}"),
             first_span("chunk", trace_id=batch_id, attributes=attributes) as found,
         ):
             work = self._patiently(lambda: self._begin(batch_id, chunk))
@@ -93,7 +94,7 @@ class Workflows:
         task = TASKS[name]
         attributes = {"trainard.task": name, "trainard.row": str(row_id)}
         with (
-            self._counted(),
+            self._counted(f"{name}:{row_id}"),
             first_span(f"task {name}", trace_id=row_id, attributes=attributes) as found,
         ):
             try:
@@ -155,18 +156,24 @@ class Workflows:
             return FailedChunk(reason=f"{type(error).__name__} while computing; see the log")
 
     def _store(self, work: ChunkWork, outcome: ChunkOutcome) -> None:
-        """Store; a full disk is given some time, then the chunk fails, which needs little room."""
-        for attempt in range(STORE_ATTEMPTS):
+        """Store. A full disk is given half a minute, then the chunk fails, which needs little room.
+
+        When there is no room for that either, nothing can be said anywhere: it waits for room.
+        """
+        failed: FailedChunk | None = None
+        for attempt in count():
             try:
-                self._store_once(work, outcome)
+                if failed is not None and attempt >= STORE_ATTEMPTS and attempt % 2:
+                    self._store_once(work, failed)
+                else:
+                    self._store_once(work, outcome)
             except (NotStoredError, OperationalError) as error:
                 cause = str(getattr(error, "orig", error))[:300]
                 log.warning("chunk_not_stored", attempt=attempt, reason=cause)
-                reason = f"chunk {work.chunk} cannot be stored: {cause}"
-                self._pause(FIRST_STORE_PAUSE_S * 2**attempt)
+                failed = FailedChunk(reason=f"chunk {work.chunk} cannot be stored: {cause}")
+                self._pause(FIRST_STORE_PAUSE_S * 2 ** min(attempt, STORE_ATTEMPTS - 1))
             else:
                 return
-        self._store_once(work, FailedChunk(reason=reason))
 
     def _store_once(self, work: ChunkWork, outcome: ChunkOutcome) -> None:
         with span("chunk.store"):
@@ -205,14 +212,14 @@ class Workflows:
             raise HandedOverError
 
     @contextmanager
-    def _counted(self) -> Iterator[None]:
-        """Count the workflows in hand, for the drain; none begins while the engine stops."""
+    def _counted(self, subject: str) -> Iterator[None]:
+        """Note the workflow as in hand, for the drain; none begins while the engine stops."""
         if self.is_stopping:
             raise HandedOverError
         with self._lock:
-            self.num_active += 1
+            self.active.add(subject)
         try:
             yield
         finally:
             with self._lock:
-                self.num_active -= 1
+                self.active.discard(subject)
