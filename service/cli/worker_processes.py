@@ -64,7 +64,7 @@ class WorkerProcesses:
             self._pauses_s[number] = min(self._pauses_s[number] * 2, LONGEST_PAUSE_S)
             self._not_before[number] = now + self._pauses_s[number]
         if now >= self._not_before[number]:
-            self._processes[number] = subprocess.Popen(
+            self._processes[number] = subprocess.Popen(  # noqa: S603 - this program itself
                 [sys.executable, "-m", "service", "worker", "--end-with-parent", str(os.getpid())],
                 env=self._environment,
                 stdin=subprocess.DEVNULL,

@@ -62,7 +62,7 @@ class Runtime:
         self._is_holder = False
         self._has_old_work = False
         self._orphans: set[str] = set()
-        self.fault: str | None = None
+        self._fault: str | None = None
 
     def start(self) -> None:
         """Start looking after the batches; a worker is ready for work when this returns."""
@@ -93,6 +93,11 @@ class Runtime:
         return self._thread is not None and self._thread.is_alive()
 
     @property
+    def fault(self) -> str | None:
+        """Why batches do not go on, as long as they do not."""
+        return self._fault or self.engine.workflows.refusal
+
+    @property
     def points_stored(self) -> int:
         """Points that this process has computed and stored."""
         return self.engine.workflows.points_stored
@@ -110,16 +115,16 @@ class Runtime:
     def _quietly(self, act: Callable[[], None]) -> None:
         try:
             act()
-            self.fault = None
+            self._fault = None
         except LockLostError:
             log.exception("worker_lock_lost", worker=self.engine.name)
             self._on_lock_lost()
         except OperationalError as error:
-            self.fault = f"the database is away: {error.orig}"
+            self._fault = f"the database is away: {error.orig}"
             log.warning("database_away", reason=str(error.orig))
         except Exception as error:
             # One fault must not end the only thread that ends batches.
-            self.fault = f"{type(error).__name__}; see the log"
+            self._fault = f"{type(error).__name__}; see the log"
             log.exception("sweep_failed")
 
     def _sweep(self) -> None:

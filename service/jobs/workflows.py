@@ -35,6 +35,8 @@ from service.jobs.tasks import TASKS
 STORE_ATTEMPTS = 5
 FIRST_STORE_PAUSE_S = 1.0
 TASK_PATIENCE_S = 60.0
+# A machine short of memory or process numbers cannot start a compute process for a while.
+COMPUTE_PATIENCE_S = 60.0
 
 T = TypeVar("T")
 Transact = Callable[[Callable[[Connection], None]], None]
@@ -63,6 +65,7 @@ class Workflows:
         self.name = name
         self.points_stored = 0
         self.active: set[str] = set()
+        self.refusal: str | None = None
         self._transact = transact
         self._stopping = threading.Event()
         self._lock = threading.Lock()
@@ -146,7 +149,9 @@ class Workflows:
     def _computed(self, work: ChunkWork) -> ComputedChunk | FailedChunk:
         try:
             with span("chunk.compute"):
-                return self.pool.compute(work)
+                return self._patiently(
+                    lambda: self.pool.compute(work), limit_s=COMPUTE_PATIENCE_S, awaited=OSError
+                )
         except PoisonedChunkError as error:
             return FailedChunk(reason=str(error))
         except Exception as error:
@@ -169,6 +174,7 @@ class Workflows:
                     self._store_once(work, outcome)
             except (NotStoredError, OperationalError) as error:
                 cause = str(getattr(error, "orig", error))[:300]
+                self.refusal = f"results cannot be stored: {cause}"
                 log.warning("chunk_not_stored", attempt=attempt, reason=cause)
                 failed = FailedChunk(reason=f"chunk {work.chunk} cannot be stored: {cause}")
                 self._pause(FIRST_STORE_PAUSE_S * 2 ** min(attempt, STORE_ATTEMPTS - 1))
@@ -182,6 +188,7 @@ class Workflows:
                     connection, work, outcome, worker=self.name, now=datetime.now(UTC)
                 )
             )
+        self.refusal = None
         self.points_stored += work.num_points
 
     def _finish(self, batch_id: UUID) -> None:
@@ -193,17 +200,26 @@ class Workflows:
             if state is not None:
                 log.info("batch_ended", batch=str(batch_id), state=state)
 
-    def _patiently(self, act: Callable[[], T], *, limit_s: float = float("inf")) -> T:
-        """Act; while the database is away, again: a plain error would end the workflow for good."""
+    def _patiently(
+        self,
+        act: Callable[[], T],
+        *,
+        limit_s: float = float("inf"),
+        awaited: type[Exception] = OperationalError,
+    ) -> T:
+        """Act; while the database (or a process to compute in) is not to be had, again.
+
+        A plain error would end the workflow for good.
+        """
         started = time.monotonic()
         pause_s = 0.1
         while True:
             try:
                 return act()
-            except OperationalError as error:
+            except awaited as error:
                 if time.monotonic() - started > limit_s:
                     raise
-                log.warning("database_away", reason=str(error.orig))
+                log.warning("not_to_be_had", reason=str(getattr(error, "orig", error)))
             self._pause(pause_s)
             pause_s = min(pause_s * 2, 2.0)
 
