@@ -15,6 +15,7 @@ from service.db import migrate
 from service.db.engine import Database, OperationalError
 from service.jobs.engine import unique_name
 from service.jobs.runtime import Runtime
+from service.jobs.spans import tracing
 from service.settings import Settings
 
 WAIT_EVERY_S = 1.0
@@ -57,7 +58,8 @@ def command(
         watch = (end_with_parent, stopping)
         threading.Thread(target=_stop_with_parent, args=watch, daemon=True).start()
     if _wait_for_tables(database, settings, stopping):
-        _work(database, settings, processes, stopping)
+        with tracing(settings.otlp_endpoint, role="worker"):
+            _work(database, settings, processes, stopping)
     database.close()
 
 

@@ -3,6 +3,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import httpx
+import pytest
+
 from tests.cli.conftest import TIMEOUT_S, environment
 from tests.cli.test_serve import ready_port, status
 from tests.otlp_receiver import receiving
@@ -68,6 +71,41 @@ def test_an_address_that_is_none_is_refused(tmp_path: Path) -> None:
     refused = run_code(tmp_path, WITHOUT_EXTRA, "serve", TRAINARD_OTLP_ENDPOINT="collector:4318")
     assert refused.returncode == 1
     assert "'collector:4318'" in refused.stderr
+
+
+@pytest.mark.postgres
+def test_the_chunks_of_a_worker_are_in_the_trace_of_their_batch(
+    tmp_path: Path, postgres_url: str
+) -> None:
+    settings = {"TRAINARD_DATABASE_URL": postgres_url}
+    with receiving() as receiver:
+        process = subprocess.Popen(
+            [sys.executable, "-W", "error", "-m", "service", "serve", "--port", "0"],
+            cwd=tmp_path,
+            env={**environment(), **settings, "TRAINARD_OTLP_ENDPOINT": receiver.endpoint},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+        try:
+            item = {"custom_id": "a", "scenario": {"num_gpus": 8, "compute_ms": 1}}
+            answer = httpx.post(
+                f"http://127.0.0.1:{ready_port(process)}/v1/scenario-batches",
+                json={"items": [item], "name": "x"},
+                headers={"prefer": "wait=60"},
+                timeout=90,
+            )
+            assert answer.json()["state"] == "succeeded", answer.text
+            process.send_signal(signal.SIGTERM)
+            process.communicate(timeout=TIMEOUT_S)
+        finally:
+            process.kill()
+        (chunk,) = receiver.named("chunk")
+        assert chunk.trace_id == answer.json()["id"].replace("-", "")
+        assert chunk.resource["trainard.role"] == "worker"
+        (submitted,) = receiver.named("batch.submit")
+        assert submitted.resource["trainard.role"] == "client"
+        assert submitted.attributes["trainard.batch"] == answer.json()["id"]
 
 
 def test_a_served_request_is_sent_at_the_latest_when_the_service_stops(tmp_path: Path) -> None:
