@@ -27,7 +27,7 @@ from service.reports.pricing import cost_status, costs
 
 MAX_SORTED_ROWS: Final = 1_000_000
 PLACE_FIELDS: Final = (
-    Field(name="batch_id", kind="text"),
+    Field(name="batch_id", kind="text", sentence="Id of the batch."),
     Field(name="custom_id", kind="text", sentence="The item's id in its batch."),
     Field(name="name", kind="text", sentence="Name of the scenario."),
     Field(name="profile", kind="text", sentence="slug@revision of the cluster profile."),
