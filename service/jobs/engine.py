@@ -49,7 +49,9 @@ class Engine:
         self.database = database
         self.name = "local" if database.is_sqlite else database.session_name
         self.pool = ComputePool(processes or os.cpu_count() or 1)
-        self.workflows = Workflows(database, self.pool, self.name, self._transact)
+        self.workflows = Workflows(
+            database, self.pool, self.name, self._transact, on_ended=self._drop_waiting
+        )
         self.is_launched = False
         self._lock = threading.Lock()
         self._client: DBOSClient | None = None
@@ -202,8 +204,10 @@ class Engine:
                 workflow_id, [self.name], CHUNKS
             )
 
-    def drop_waiting(self, batch_id: UUID) -> None:
+    def _drop_waiting(self, batch_id: UUID, state: str) -> None:
         """Remove what is enqueued of a batch that has ended: other batches need not wait for it."""
+        if state not in {"canceled", "expired"}:
+            return
         waiting = self._enqueuer().list_workflows(
             status="ENQUEUED",
             workflow_id_prefix=f"{WORKFLOW_VERSION}:chunk:{batch_id}:",

@@ -13,11 +13,9 @@ import structlog
 from service.db import batches, workers
 from service.db.engine import Row
 from service.db.process_locks import SessionLock
-from service.jobs import batch_ends
 from service.jobs.chunks import num_chunks
 from service.jobs.deletions import mark_expired
 from service.jobs.engine import WORKFLOW_VERSION, Engine
-from service.jobs.spans import first_span
 from service.jobs.tasks import TASKS
 
 BATCHES_PER_SWEEP = 20
@@ -70,17 +68,7 @@ def end_batches(engine: Engine) -> None:
     with engine.database.read() as connection:
         due = batches.batches_to_end(connection, now, BATCHES_PER_SWEEP)
     for batch_id in due:
-        with (
-            first_span(
-                "batch.finish", trace_id=batch_id, attributes={"trainard.batch": str(batch_id)}
-            ),
-            engine.database.write() as connection,
-        ):
-            state = batch_ends.finish(connection, batch_id, datetime.now(UTC))
-        if state is not None:
-            log.info("batch_ended", batch=str(batch_id), state=state)
-        if state in {"canceled", "expired"}:
-            engine.drop_waiting(batch_id)
+        engine.workflows.end(batch_id)
 
 
 def record_given_up(engine: Engine) -> None:

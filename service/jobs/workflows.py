@@ -54,11 +54,17 @@ class HandedOverError(BaseException):
 class Workflows:
     """Runs the workflows of one process; `transact` is the transaction that a chunk is stored in.
 
-    `name` is written to the ledger beside the chunk.
+    `name` is written to the ledger beside the chunk, and `on_ended` is told the final state of a
+    batch that this process has ended.
     """
 
     def __init__(
-        self, database: Database, pool: ComputePool, name: str, transact: Transact
+        self,
+        database: Database,
+        pool: ComputePool,
+        name: str,
+        transact: Transact,
+        on_ended: Callable[[UUID, str], None] = lambda batch_id, state: None,  # noqa: ARG005
     ) -> None:
         self.database = database
         self.pool = pool
@@ -67,6 +73,7 @@ class Workflows:
         self.active: set[str] = set()
         self.refusal: str | None = None
         self._transact = transact
+        self._on_ended = on_ended
         self._stopping = threading.Event()
         self._lock = threading.Lock()
 
@@ -90,7 +97,7 @@ class Workflows:
             if work is not None:
                 found.note({"trainard.points": work.num_points})
                 self._compute_and_store(work)
-            self._patiently(lambda: self._finish(batch_id))
+            self._patiently(lambda: self.end(batch_id))
 
     def run_task(self, name: str, row_id: UUID) -> None:
         """Run a task to its end; what it raises is its failure."""
@@ -191,14 +198,17 @@ class Workflows:
         self.refusal = None
         self.points_stored += work.num_points
 
-    def _finish(self, batch_id: UUID) -> None:
+    def end(self, batch_id: UUID) -> None:
+        """End the batch if it is due, whoever else tries the same."""
         with self.database.read() as connection:
             due = batch_ends.is_due(connection, batch_id, datetime.now(UTC))
-        if due:
-            with span("batch.finish"), self.database.write() as connection:
-                state = batch_ends.finish(connection, batch_id, datetime.now(UTC))
-            if state is not None:
-                log.info("batch_ended", batch=str(batch_id), state=state)
+        if not due:
+            return
+        with span("batch.finish"), self.database.write() as connection:
+            state = batch_ends.finish(connection, batch_id, datetime.now(UTC))
+        if state is not None:
+            log.info("batch_ended", batch=str(batch_id), state=state)
+            self._on_ended(batch_id, state)
 
     def _patiently(
         self,

@@ -37,7 +37,7 @@ POINTS: dict[str, tuple[object, str, bool]] = {
     "after commit": (workflows.Workflows, "_store_once", True),
     "finalisation": (batch_ends, "price_batch", False),
     "before the last commit": (batch_rows, "set_state", True),
-    "after the last commit": (workflows.Workflows, "_finish", True),
+    "after the last commit": (workflows.Workflows, "end", True),
 }
 
 

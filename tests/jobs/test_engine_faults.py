@@ -6,6 +6,7 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import psutil
 import pytest
@@ -13,13 +14,14 @@ import pytest
 from service.db.engine import Database
 from service.db.job_engine import job_file
 from service.jobs import point_faults, workflows
+from service.jobs import runtime as runtime_module
 from service.jobs.actors import Actor
 from service.jobs.compute_pool import ComputePool
 from service.jobs.engine import Engine
 from service.jobs.planning import CHUNK_POINTS
 from service.jobs.runtime import Runtime
 from service.model import kernel
-from tests.jobs.batch_bodies import read
+from tests.jobs.batch_bodies import cancel, read
 from tests.jobs.completed import complete
 from tests.jobs.engine_processes import (
     Computing,
@@ -211,3 +213,41 @@ def test_a_pool_that_is_closed_computes_again(sqlite_database: Database) -> None
     engine = Engine(sqlite_database)
     engine.stop()
     assert engine.workflows.is_stopping
+
+
+def test_what_the_engine_has_lost_sight_of_is_taken_up_again(
+    sqlite_database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As when a full disk keeps it from recording how a workflow has ended."""
+    monkeypatch.setattr(runtime_module, "REAP_EVERY_S", 0.2)
+    batch_id = submit_grid(sqlite_database, 100)
+    begin = workflows.Workflows._begin
+    lost: list[int] = []
+
+    def lose_once(self: workflows.Workflows, batch: UUID, chunk: int) -> Any:
+        if not lost:
+            lost.append(chunk)
+            raise workflows.HandedOverError
+        return begin(self, batch, chunk)
+
+    monkeypatch.setattr(workflows.Workflows, "_begin", lose_once)
+    runtime = Runtime(sqlite_database)
+    runtime.start()
+    wait_for_end(sqlite_database, batch_id)
+    runtime.stop()
+    assert lost == [0]
+    assert_whole(sqlite_database, batch_id, 100)
+
+
+def test_the_chunks_of_a_canceled_batch_hold_up_nobody(sqlite_database: Database) -> None:
+    with Computing(sqlite_database, "slow_s=0.2"):
+        large = submit_grid(sqlite_database, 5_000_000)
+        wait_for(lambda: read(sqlite_database, large).points_done > 0)
+        cancel(sqlite_database, large)
+        wait_for_end(sqlite_database, large)
+        small = submit_grid(sqlite_database, 100)
+        wait_for_end(sqlite_database, small)
+        batch = read(sqlite_database, small)
+    assert batch.ended_at is not None
+    # 100 chunks that do nothing took 6 s when each had its turn.
+    assert (batch.ended_at - batch.created_at).total_seconds() < 4
