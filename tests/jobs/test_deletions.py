@@ -1,16 +1,21 @@
 """Deleted batches are gone at once for every reader, and their rows after a while, however often
 the deletion is killed."""
 
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
+import numpy as np
 import pytest
 from sqlalchemy import func, select, update
 
 from service.db import deletions as rows_of
+from service.db.blocks import encode_columns, write_blocks
 from service.db.engine import Connection, Database
 from service.db.tables import metadata, pricing, scenario_batch
 from service.errors import ConflictError, NotFoundError, PreconditionFailedError
@@ -167,6 +172,38 @@ def test_a_deletion_goes_on_wherever_it_was_killed(
     assert everything(database) == before
     deletions.run(database, batch.id)
     assert everything(database) == before
+
+
+DELETING = """
+import sys
+from uuid import UUID
+from service.db.engine import Database
+from service.jobs import deletions
+deletions.run(Database(sys.argv[1]), UUID(sys.argv[2]))
+"""
+
+
+def test_a_deletion_outlives_kill_9(database: Database, database_url: str) -> None:
+    kept = make(database)
+    before, batch = everything(database), run(database, item())
+    with database.write() as connection:
+        for block in range(1, 600):
+            columns = encode_columns({"gpu_hours_lost": np.array([1.0, block])})
+            write_blocks(connection, ACTOR.team_id, batch.id, block, columns)
+    delete(database, batch)
+    blocks = [counts(database)["result_block"]]
+    for _ in range(3):
+        call = [sys.executable, "-c", DELETING, database_url, str(batch.id)]
+        with subprocess.Popen(call) as process:
+            while (left := counts(database)["result_block"]) > blocks[-1] - 50:
+                assert process.poll() is None
+                time.sleep(0.005)
+            process.kill()
+        blocks.append(counts(database)["result_block"])
+        assert len(before["result_block"]) < blocks[-1] <= left
+    deletions.run(database, batch.id)
+    assert everything(database) == before
+    assert read(database, kept.id).state == "succeeded"
 
 
 def test_a_deletion_is_sent_once_and_keeps_why_it_failed(database: Database) -> None:
