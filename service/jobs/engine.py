@@ -32,7 +32,7 @@ TASKS_QUEUE = "tasks"
 POLL_S = 0.1
 DRAIN_S = 30
 # How often a chunk may take its whole process with it: kills by operators count as well.
-MAX_RECOVERIES = 20
+MAX_RECOVERIES = 50
 MAX_THREADS = 32
 
 log = structlog.get_logger()
