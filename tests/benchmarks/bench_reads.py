@@ -64,7 +64,8 @@ def rows() -> list[Row]:
 
 
 def _rows(backend: Backend, tables: list[Table]) -> list[Row]:
-    with trainard(backend.new()) as server, open_client(server.address) as client:
+    url = backend.new()
+    with trainard(url) as server, open_client(server.address) as client:
         warm_up(client)
         with HealthWatch(server) as idle:
             time.sleep(IDLE_S)
@@ -72,13 +73,17 @@ def _rows(backend: Backend, tables: list[Table]) -> list[Row]:
             baseline = run_batch(client, DIFFERENT_POINTS, "baseline")
         candidate = run_batch(client, DIFFERENT_POINTS, "candidate", REPAIRED)
         pages = _pages(client, baseline)
-        measured = [
-            _health_row(backend, busy.latency(), idle.latency()),
-            _comparison_row(backend, server, client, (baseline, candidate)),
-            *(_export_row(backend, server, client, baseline, form, tables) for form in FORMATS),
-        ]
-    raw_pages = _raw_pages(backend, tables)
-    return [_pages_row(backend, pages, raw_pages), *measured]
+    # Services of their own, so that each one's memory is what this reading takes.
+    with trainard(url) as server, open_client(server.address) as client:
+        comparison = _comparison_row(backend, server, client, (baseline, candidate))
+    with trainard(url) as server, open_client(server.address) as client:
+        exports = [_export_row(backend, server, client, baseline, form, tables) for form in FORMATS]
+    return [
+        _pages_row(backend, pages, _raw_pages(backend, tables)),
+        _health_row(backend, busy.latency(), idle.latency()),
+        comparison,
+        *exports,
+    ]
 
 
 def _row(
