@@ -13,8 +13,14 @@ from service.jobs.comparisons import ComparisonQuery
 from service.jobs.export_documents import ComparisonIn
 from service.reports.compare import ComparisonRow
 from service.reports.money import Money
-from tests.jobs.batch_bodies import ACTOR, item, run, submit
-from tests.jobs.export_bodies import FORMATS, a_profile_with_a_rate, priced_batch, read_back
+from tests.jobs.batch_bodies import ACTOR, item, submit
+from tests.jobs.export_bodies import (
+    FORMATS,
+    a_profile_with_a_rate,
+    priced_batch,
+    read_back,
+    run,
+)
 from tests.reports.export_readers import bits
 
 

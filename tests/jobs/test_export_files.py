@@ -20,7 +20,7 @@ from service.jobs import export_files, export_making, export_removal
 from service.jobs.actors import Actor
 from service.jobs.export_documents import ComparisonIn, ExportIn
 from service.jobs.tasks import TASKS
-from tests.jobs.batch_bodies import ACTOR, item, run, speeds, submit
+from tests.jobs.batch_bodies import ACTOR, item, speeds, submit
 from tests.jobs.completed import complete
 from tests.jobs.export_bodies import (
     FORMATS,
@@ -30,6 +30,7 @@ from tests.jobs.export_bodies import (
     make,
     num_parts,
     priced_batch,
+    run,
     stored_bytes,
     written,
 )

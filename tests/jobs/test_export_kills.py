@@ -3,9 +3,16 @@
 import hashlib
 
 from service.db.engine import Database
-from tests.jobs.batch_bodies import item, run, speeds
+from tests.jobs.batch_bodies import item, speeds
 from tests.jobs.engine_processes import Computing, wait_for
-from tests.jobs.export_bodies import ask, look_at, make, num_parts, stored_bytes
+from tests.jobs.export_bodies import (
+    ask,
+    look_at,
+    make,
+    num_parts,
+    run,
+    stored_bytes,
+)
 
 NUM_POINTS = 60_000
 

@@ -12,7 +12,7 @@ from service.errors import ConflictError
 from service.jobs import deletions, export_files, export_making, export_results
 from service.jobs.export_making import Maker, cut
 from service.jobs.tasks import TASKS
-from tests.jobs.batch_bodies import ACTOR, item, run, speeds
+from tests.jobs.batch_bodies import ACTOR, item, speeds
 from tests.jobs.completed import complete
 from tests.jobs.export_bodies import (
     FORMATS,
@@ -20,6 +20,7 @@ from tests.jobs.export_bodies import (
     look_at,
     make,
     num_parts,
+    run,
     stored_bytes,
     written,
 )
@@ -217,13 +218,15 @@ def test_parts_are_cut_to_their_size() -> None:
 
 
 MEASURED = """
-import resource, sys
+import re, sys
+from pathlib import Path
 from uuid import UUID
 from service.db.engine import Database
 from service.jobs import export_making
 
 def peak_kb():
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    # Not getrusage: its peak is never below that of the process that started this one.
+    return int(re.search("VmHWM:\\\\s+([0-9]+)", Path("/proc/self/status").read_text())[1])
 
 database = Database(sys.argv[1])
 export_making.run(database, UUID(sys.argv[2]))
@@ -240,7 +243,8 @@ def test_memory_does_not_grow_with_the_rows(
     monkeypatch.setattr(export_making, "PART_BYTES", 4 * 1024 * 1024)
     small = run(sqlite_database, item(axes=[speeds(100_000)]))
     large = run(sqlite_database, item(axes=[speeds(200_000)]))
-    questions = [(name, "") for name in FORMATS] + [("parquet", "-gpu_hours_lost")]
+    # The text formats are made in one way, and so are the typed ones.
+    questions = [("csv", ""), ("arrow", ""), ("parquet", "-gpu_hours_lost")]
     for name, order_by in questions:
         first, second = (
             ask(sqlite_database, format=name, order_by=order_by, batch=batch.id)

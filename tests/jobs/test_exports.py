@@ -15,13 +15,14 @@ from service.jobs import deletions, export_results, exports, results
 from service.jobs.export_documents import ComparisonExportQuery, ComparisonIn, ExportIn, ExportQuery
 from service.jobs.result_queries import ResultsQuery
 from service.model.results import COLUMNS
-from tests.jobs.batch_bodies import ACTOR, SEED, item, run, speeds, submit
+from tests.jobs.batch_bodies import ACTOR, SEED, item, speeds, submit
 from tests.jobs.completed import complete
 from tests.jobs.export_bodies import (
     FORMATS,
     a_profile_with_a_rate,
     priced_batch,
     read_back,
+    run,
     written,
 )
 from tests.reports.export_readers import bits
