@@ -1,8 +1,10 @@
 """`trainard serve`: the service in this process; on PostgreSQL with workers beside it."""
 
+import gc
 import http.client
 import ipaddress
 import os
+import signal
 import socket
 import threading
 import time
@@ -91,6 +93,10 @@ def command(
         ),
         app.state.batch_watch,
     )
+    # After its own shutdown uvicorn raises the signal again, for the handler that was there before:
+    # the default one would end this process before its workers have drained.
+    signal.signal(signal.SIGTERM, lambda *_: None)
+    _settle_memory()
     beside.start()
     try:
         server.run(sockets=[listener])
@@ -121,6 +127,12 @@ def _opened(settings: Settings, host: str, *, allowed: bool) -> Settings:
         return settings
     # Nobody can know under which names such an address is called.
     return msgspec.structs.replace(settings, allowed_hosts=())
+
+
+def _settle_memory() -> None:
+    """Keep what the program consists of out of every later collection: one took 0.3 s."""
+    gc.collect()
+    gc.freeze()
 
 
 def _workers(database_url: str, count: int | None) -> WorkerProcesses:

@@ -11,8 +11,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from service.db.blocks import read_columns
 from service.db.engine import Connection, Row
+from service.db.results import BatchRef, iterate_columns
 from service.jobs.chunks import grid_of
 from service.jobs.prices import BatchPrices
 from service.model.axis_values import AxisValues
@@ -149,10 +149,11 @@ def _side_item(item: Row[Any], prices: BatchPrices | None) -> SideItem:
 def _values(
     connection: Connection, batch: Row[Any], columns: Sequence[str]
 ) -> dict[str, NDArray[np.float64]]:
-    table = read_columns(connection, batch.id, ("point", *columns))
-    points = table["point"].astype(np.int64)
-    values = {}
-    for name in columns:
-        values[name] = np.full(batch.points_total, np.nan)
-        values[name][points] = table[name]
+    """Filled a few blocks at a time: whole columns and a copy of them took much more memory."""
+    values = {name: np.full(batch.points_total, np.nan) for name in columns}
+    ref = BatchRef(batch_id=batch.id)
+    for table in iterate_columns(connection, ref, ("point", *columns)):
+        points = table["point"].astype(np.int64)
+        for name in columns:
+            values[name][points] = table[name]
     return values
