@@ -6,6 +6,7 @@ from typing import Any
 import httpx
 import msgspec
 import pytest
+import structlog
 from litestar import Litestar
 from litestar.testing import TestClient
 
@@ -23,8 +24,10 @@ def limits() -> Limits:
 
 
 @pytest.fixture
-def app(sqlite_database: Database, limits: Limits) -> Litestar:
-    return create_app(Settings(limits=limits), sqlite_database)
+def app(sqlite_database: Database, limits: Limits) -> Iterator[Litestar]:
+    yield create_app(Settings(limits=limits), sqlite_database)
+    # A service writes its log to the standard error of the moment, which pytest closes.
+    structlog.reset_defaults()
 
 
 @pytest.fixture
