@@ -2,7 +2,10 @@
 
 import re
 import subprocess
+import sys
 from pathlib import Path
+
+from pyarrow import parquet
 
 from tests.cli.conftest import TIMEOUT_S, Start, environment
 from tests.cli.test_serve import ready_port
@@ -33,12 +36,17 @@ def test_the_walk_works_as_it_is_written(start: Start, tmp_path: Path) -> None:
     address, *commands = blocks
     assert "127.0.0.1:8000" in address
     address = address.replace("8000", str(port))
-    done = run(STRICT + address + "".join(map(waiting, commands)), tmp_path)
+    script = STRICT + address + "".join(map(waiting, commands))
+    # The clone's own environment is not below the test's folder.
+    done = run(script.replace(".venv/bin/trainard", f"{sys.executable} -m service"), tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "176008.488" in done.stdout
     assert '"cost_of_loss":{"amount":"176008.49","currency":"EUR"}' in done.stdout
     assert len((tmp_path / "losses.csv").read_text().splitlines()) == 1 + 15
-    assert len((tmp_path / "losses.jsonl").read_text().splitlines()) == 8
+    assert "event: ended" in done.stdout
+    saved = parquet.read_table(tmp_path / "losses.parquet")
+    assert saved.num_rows == 15
+    assert (tmp_path / "losses.parquet.sidecar.json").exists()
     assert REFUSED in run(address + refused, tmp_path).stdout
 
 
