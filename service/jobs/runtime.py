@@ -132,6 +132,9 @@ class Runtime:
             self._session.check()
         if self._file is not None and not self._is_first(self._file):
             return
+        # Before the engine is launched: a service that computes nothing has old batches too.
+        if self._retention_days and self._is_due("retention", TIDY_EVERY_S):
+            sweeper.expire(self.engine, self._retention_days)
         sent = sweeper.send_batches(self.engine) + sweeper.send_tasks(self.engine)
         sweeper.end_batches(self.engine)
         if self.role == "client" or not self._is_launched(has_work=sent > 0):
@@ -144,7 +147,7 @@ class Runtime:
         if self._is_due("heartbeat", HEARTBEAT_EVERY_S):
             self._note_alive()
         if self._is_due("tidy", TIDY_EVERY_S):
-            sweeper.tidy(self.engine, self._retention_days)
+            sweeper.tidy(self.engine)
 
     def _is_first(self, file: FileLock) -> bool:
         """Whether this process is the one that computes for the SQLite file."""

@@ -149,11 +149,15 @@ def has_unfinished(engine: Engine) -> bool:
     return tasks or unfinished
 
 
-def tidy(engine: Engine, retention_days: int) -> None:
-    """Forget old workflows and workers, and mark the batches that are past their retention."""
+def expire(engine: Engine, retention_days: int) -> None:
+    """Mark the batches that are past their retention; their deletion is a task like others."""
+    with engine.database.write() as connection:
+        mark_expired(connection, datetime.now(UTC), retention_days)
+
+
+def tidy(engine: Engine) -> None:
+    """Forget old workflows and workers."""
     now = datetime.now(UTC)
     with engine.database.write() as connection:
         workers.forget_unseen(connection, now - timedelta(seconds=FORGET_WORKERS_S))
-        if retention_days:
-            mark_expired(connection, now, retention_days)
     engine.forget(engine.done_before(now - timedelta(seconds=KEEP_WORKFLOWS_S), 1_000))

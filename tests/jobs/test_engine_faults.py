@@ -4,15 +4,19 @@ import shutil
 import signal
 import sqlite3
 from contextlib import closing
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from uuid import UUID
 
 import psutil
 import pytest
+from sqlalchemy import update
 
+from service.db import batches as batch_rows
 from service.db.engine import Database
 from service.db.job_engine import job_file
+from service.db.tables import scenario_batch
 from service.jobs import point_faults, workflows
 from service.jobs import runtime as runtime_module
 from service.jobs.actors import Actor
@@ -251,3 +255,37 @@ def test_the_chunks_of_a_canceled_batch_hold_up_nobody(sqlite_database: Database
     assert batch.ended_at is not None
     # 100 chunks that do nothing took 6 s when each had its turn.
     assert (batch.ended_at - batch.created_at).total_seconds() < 4
+
+
+def test_an_idle_service_deletes_what_is_past_its_retention(sqlite_database: Database) -> None:
+    batch_id = submit_grid(sqlite_database, 100)
+    complete(sqlite_database)
+    long_ago = datetime.now(UTC) - timedelta(days=31)
+    with sqlite_database.write() as connection:
+        connection.execute(update(scenario_batch).values(ended_at=long_ago))
+    kept = submit_grid(sqlite_database, 100)
+    complete(sqlite_database)
+    runtime = Runtime(sqlite_database, retention_days=30)
+    runtime.start()
+
+    def is_gone() -> bool:
+        with sqlite_database.read() as connection:
+            return batch_rows.find_batch(connection, batch_id) is None
+
+    wait_for(is_gone)
+    runtime.stop()
+    assert_whole(sqlite_database, kept, 100)
+
+
+def test_workflows_that_ended_long_ago_are_forgotten(sqlite_database: Database) -> None:
+    batch_id = submit_grid(sqlite_database, 100)
+    runtime = Runtime(sqlite_database)
+    runtime.start()
+    wait_for_end(sqlite_database, batch_id)
+    engine, now = runtime.engine, datetime.now(UTC)
+    wait_for(lambda: len(engine.done_before(now + timedelta(minutes=1), 10)) == 1)
+    assert engine.done_before(now - timedelta(minutes=1), 10) == []
+    engine.forget(engine.done_before(now + timedelta(minutes=1), 10))
+    assert engine.done_before(now + timedelta(minutes=1), 10) == []
+    runtime.stop()
+    assert_whole(sqlite_database, batch_id, 100)
