@@ -116,7 +116,8 @@ class Engine:
 
     def _open_client(self) -> DBOSClient:
         """Bring the engine's tables up to date first: the process may be the first one ever."""
-        self._system_engine = system_engine(self.database)
+        if self._system_engine is None:
+            self._system_engine = system_engine(self.database)
         with self._system_engine.connect():
             # WAL is set by the first connection, before the engine's own makes the file.
             DBOS.migrate(system_url(self.database), schema=SCHEMA)
