@@ -29,6 +29,7 @@ from service.api.batch_watch import BatchWatch
 from service.api.edge import GuardedApp
 from service.api.logs import configure_logs
 from service.api.metrics import Metrics
+from service.api.open_streams import OpenStreams
 from service.api.problems import answer_error
 from service.api.queue_watch import QueueWatch
 from service.db.engine import Database
@@ -94,6 +95,7 @@ def create_app(settings: Settings, database: Database | None = None) -> Litestar
     app.state.database = opened
     app.state.batch_watch = BatchWatch(opened)
     app.state.engine = engine
+    app.state.open_streams = OpenStreams()
     app.state.metrics = Metrics()
     app.state.metrics.watch_points(lambda: engine.points_stored)
     return app

@@ -19,6 +19,9 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     page_size: int = 1_000
     unfinished_batches: int = 1_000
     event_streams: int = 500
+    export_streams: int = 8
+    comparison_streams: int = 2
+    stall_s: int = 60
     wait_s: int = 60
 
 

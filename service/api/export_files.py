@@ -19,7 +19,7 @@ from service.api.idempotency import Created, create_once
 from service.api.parameters import read_path, refuse_query
 from service.api.problems import answer_error
 from service.api.ranges import IF_RANGE, RANGE, RangeNotSatisfiableError, Span, requested_span
-from service.api.transactions import actor_of, database_of, read, write
+from service.api.transactions import actor_of, database_of, read, settings_of, write
 from service.db.engine import Connection
 from service.jobs import export_files
 from service.jobs.export_documents import ExportIn, ExportOut, Sidecar
@@ -194,7 +194,7 @@ async def download_export(request: ApiRequest) -> Any:
     if not is_head(request):
         parts = export_files.content(database_of(request), file, first, stop)
     return Stream(
-        parts_in_threads(parts),
+        parts_in_threads(parts, stall_s=settings_of(request).limits.stall_s),
         status_code=206 if span else 200,
         media_type=file.media_type,
         headers={**_headers(file, etag), **partial, "Content-Length": str(stop - first)},

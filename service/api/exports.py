@@ -1,5 +1,6 @@
 """`/v1/exports`: results or a comparison as a file, streamed from one snapshot at once."""
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import ExitStack
 from typing import Any
@@ -9,11 +10,12 @@ import msgspec
 from litestar.handlers import HTTPRouteHandler
 from litestar.response import Stream
 
+from service.api import open_streams
 from service.api.contract import Answer, ApiRequest, Contract, operation
 from service.api.head_requests import is_head
 from service.api.list_queries import in_utc
 from service.api.parameters import read_query
-from service.api.transactions import actor_of, database_of, in_thread
+from service.api.transactions import actor_of, database_of, in_thread, settings_of
 from service.db.engine import Database
 from service.jobs import exports
 from service.jobs.actors import Actor
@@ -47,7 +49,7 @@ FORMATS = (
         "points, or up to 1 000 000 of them by `order_by` (422 above that). " + FORMATS,
         tag=TAG,
         query=ExportQuery,
-        problems=(404, 409, 422),
+        problems=(404, 409, 422, 503),
         answers=ANSWERS,
     ),
 )
@@ -72,7 +74,7 @@ async def export_results(request: ApiRequest) -> Any:
         "column past, new, difference and relative; the cost of the loss likewise. " + FORMATS,
         tag=TAG,
         query=ComparisonExportQuery,
-        problems=(404, 409, 422),
+        problems=(404, 409, 422, 503),
         answers=ANSWERS,
     ),
 )
@@ -83,11 +85,20 @@ async def export_comparison(request: ApiRequest) -> Any:
 
 
 async def _streamed(request: ApiRequest, query: ExportIn) -> Any:
-    stack, parts = await in_thread(lambda: _open(database_of(request), actor_of(request), query))
+    place = open_streams.take(request, comparison=query.comparison is not None)
+    try:
+        stack, parts = await in_thread(
+            lambda: _open(database_of(request), actor_of(request), query)
+        )
+    except BaseException:
+        place.close()
+        raise
+    # Given back last: the next stream must find the connection free.
+    place.callback(stack.close)
     if is_head(request):
         parts = iter(())
     return Stream(
-        parts_in_threads(parts, stack.close),
+        parts_in_threads(parts, place.close, stall_s=settings_of(request).limits.stall_s),
         media_type=EXPORTERS[query.format].media_type,
         headers={"Content-Disposition": f'attachment; filename="{file_name(query)}"'},
     )
@@ -102,12 +113,23 @@ def _open(database: Database, actor: Actor, query: ExportIn) -> tuple[ExitStack,
 
 
 async def parts_in_threads(
-    parts: Iterator[bytes], close: Callable[[], None] = lambda: None
+    parts: Iterator[bytes], close: Callable[[], None] = lambda: None, *, stall_s: float
 ) -> AsyncIterator[bytes]:
-    """The parts, each made off the event loop; `close` is called whatever ends them."""
+    """The parts, each made off the event loop; `close` is called whatever ends them.
+
+    A caller who takes nothing for `stall_s` is cut off: the snapshot and the memory are not theirs
+    to keep.
+    """
+    task = asyncio.current_task()
+    loop = asyncio.get_running_loop()
     try:
         while (part := await in_thread(lambda: next(parts, None))) is not None:
-            yield part
+            watch = loop.call_later(stall_s, task.cancel) if task is not None else None
+            try:
+                yield part
+            finally:
+                if watch is not None:
+                    watch.cancel()
     finally:
         # When the caller has gone, this task is canceled: the connection must go back all the same.
         with anyio.CancelScope(shield=True):

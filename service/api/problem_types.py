@@ -224,9 +224,9 @@ PROBLEM_TYPES: Final[dict[str, ProblemType]] = dict(
         _type(
             "too-many-streams",
             503,
-            "Too many event streams are open",
-            "Close some, come back later, or read the batch itself now and then. The limit is "
-            "shown by GET /v1/meta.",
+            "Too many streams are open",
+            "Close some, or come back later. Instead of events, read the batch itself now and "
+            "then; instead of a streamed export, POST /v1/exports. GET /v1/meta shows the limits.",
         ),
         _type(
             "not-ready",

@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 from service.api.contract import ApiRequest, RequestHeader
 from service.errors import TrainardError
 
-_RANGE: Final = re.compile(r"bytes=[ \t]*([0-9]{0,18})-([0-9]{0,18})[ \t]*", re.ASCII)
+_RANGE: Final = re.compile(r"bytes=[ \t]*([0-9]{0,190})-([0-9]{0,190})[ \t]*", re.ASCII)
 # Any text: a Range that is not understood is ignored, as the RFC demands.
 _ANY_TEXT: Final = r"^[\x20-\x7e]{1,200}$"
 

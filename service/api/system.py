@@ -45,6 +45,9 @@ class ShownLimits(msgspec.Struct, frozen=True, kw_only=True):
     page_size: int
     unfinished_batches: int
     event_streams: int
+    export_streams: int
+    comparison_streams: int
+    stall_s: int
     wait_s: int
     ranks: int
     retention_days: Annotated[

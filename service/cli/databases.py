@@ -7,6 +7,7 @@ from typing import TypeVar
 import msgspec
 import rich_click as click
 
+from service.db.engine import shown_url
 from service.db.failures import UNUSABLE_DATABASE
 from service.settings import DEFAULT_DATABASE_URL, Settings, read_settings
 
@@ -46,6 +47,4 @@ def usable_database(url: str) -> Iterator[None]:
 
 def without_password(url: str) -> str:
     """The URL as it may be printed."""
-    scheme, mark, rest = url.partition("://")
-    login, at, address = rest.rpartition("@")
-    return f"{scheme}{mark}{login.partition(':')[0]}{at}{address}"
+    return shown_url(url)

@@ -87,6 +87,9 @@ def _work(
     )
     stopping.wait()
     runtime.stop()
+    if runtime.is_busy:
+        # A thread cannot be ended; all that it has in hand is taken over, as after a kill.
+        os._exit(0)
 
 
 def _stop_with_parent(parent: int, stopping: threading.Event) -> None:

@@ -12,13 +12,14 @@ from typing import Any
 from psycopg.pq import Format
 from sqlalchemy import Connection, Engine, Row, create_engine, event
 from sqlalchemy.engine import URL, ExecutionContext, make_url
-from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import ArgumentError, OperationalError, TimeoutError  # noqa: A004 - the pool's
 from sqlalchemy.pool import ConnectionPoolEntry
 
 # The other rooms take these types from here, so that only this room knows SQLAlchemy.
 __all__ = ["Connection", "Database", "OperationalError", "Row"]
 
 BUSY_TIMEOUT_MS = 30_000
+POOL_TIMEOUT_S = 10
 
 
 class Database:
@@ -30,7 +31,7 @@ class Database:
     def __init__(self, url: str, *, session_name: str = "trainard") -> None:
         self.url = _normalised(url)
         self.session_name = session_name
-        self.engine = _make_engine(self.url, session_name)
+        self.engine = make_engine(self.url, session_name)
 
     @property
     def is_sqlite(self) -> bool:
@@ -40,7 +41,7 @@ class Database:
     @contextmanager
     def read(self) -> Iterator[Connection]:
         """Open a transaction for reading: one snapshot, nothing is written."""
-        with self.engine.connect() as connection:
+        with self._connected() as connection:
             if not self.is_sqlite:
                 connection.execution_options(isolation_level="REPEATABLE READ")
             with connection.begin():
@@ -49,16 +50,39 @@ class Database:
     @contextmanager
     def write(self) -> Iterator[Connection]:
         """Open a transaction for writing: committed when the block ends, else rolled back."""
-        with self.engine.connect() as connection:
+        with self._connected() as connection:
             # The lock is taken at once: a reader that turns into a writer half-way gets
             # SQLITE_BUSY whatever the busy timeout is.
             connection.execution_options(sqlite_begin="BEGIN IMMEDIATE")
             with connection.begin():
                 yield connection
 
+    @contextmanager
+    def _connected(self) -> Iterator[Connection]:
+        """A pooled connection; that there is none is said as any other absence of a database."""
+        try:
+            connection = self.engine.connect()
+        except TimeoutError as error:
+            busy = Exception("all connections are in use")
+            raise OperationalError("", None, busy) from error
+        with connection:
+            yield connection
+
     def close(self) -> None:
         """Close all pooled connections."""
         self.engine.dispose()
+
+
+def shown_url(url: str) -> str:
+    """The URL as it may be shown: without a password, wherever it stands."""
+    try:
+        parsed = make_url(url)
+    except (ArgumentError, ValueError):
+        # Not understood, so that nobody can say which part of it is secret.
+        return f"{url.partition(':')[0]}:…"
+    secret = {name for name in parsed.query if "pass" in name.lower()}
+    shown = parsed.set(password=None).difference_update_query(secret)
+    return shown.render_as_string(hide_password=True)
 
 
 def _normalised(url: str) -> URL:
@@ -72,12 +96,14 @@ def _normalised(url: str) -> URL:
     return parsed
 
 
-def _make_engine(url: URL, session_name: str) -> Engine:
+def make_engine(url: URL, session_name: str) -> Engine:
+    """A pool of connections of its own."""
     if url.get_backend_name() != "sqlite":
         engine = create_engine(
             url,
             pool_size=20,
             max_overflow=30,
+            pool_timeout=POOL_TIMEOUT_S,
             pool_pre_ping=True,
             connect_args={"application_name": session_name},
         )
@@ -86,7 +112,7 @@ def _make_engine(url: URL, session_name: str) -> Engine:
     if not url.database or url.database == ":memory:":
         raise ValueError("an embedded database needs a file: sqlite:///path/to/trainard.db")
     Path(url.database).parent.mkdir(parents=True, exist_ok=True)
-    engine = create_engine(url, pool_size=20, max_overflow=30)
+    engine = create_engine(url, pool_size=20, max_overflow=30, pool_timeout=POOL_TIMEOUT_S)
     event.listen(engine, "connect", _prepare_sqlite)
     event.listen(engine, "begin", _begin_sqlite)
     return engine

@@ -48,5 +48,10 @@ def refusals_named() -> Iterator[None]:
         raise
 
 
+def cause_of(error: Exception) -> str:
+    """What the driver said, in one line: without the statement, its values and links."""
+    return _first_line(error) if isinstance(error, DBAPIError) else str(error)[:300]
+
+
 def _first_line(error: DBAPIError) -> str:
     return str(error.orig).strip().partition("\n")[0][:300]

@@ -11,7 +11,7 @@ from pathlib import Path
 from sqlalchemy import Engine, create_engine, event
 from sqlalchemy.pool import ConnectionPoolEntry
 
-from service.db.engine import BUSY_TIMEOUT_MS, Database
+from service.db.engine import BUSY_TIMEOUT_MS, Database, make_engine
 
 SCHEMA = "jobs"
 POOL_SIZE = 5
@@ -64,8 +64,10 @@ def system_engine(database: Database) -> Engine:
 def step_engine(database: Database) -> Engine:
     """Connections on which a chunk's rows and the engine's checkpoint commit together."""
     if database.is_sqlite:
-        # The same pool; the write lock is taken at once, as `Database.write` does.
-        return database.engine.execution_options(sqlite_begin="BEGIN IMMEDIATE")
+        # A pool of its own: whatever holds those of the service, chunks can be stored. The write
+        # lock is taken at once, as `Database.write` does.
+        own = make_engine(database.url, database.session_name)
+        return own.execution_options(sqlite_begin="BEGIN IMMEDIATE")
     return create_engine(
         database.url,
         pool_size=POOL_SIZE,

@@ -171,7 +171,7 @@ class Engine:
         if self._client is not None:
             self._client.destroy()
             self._system_engine.dispose()
-        if self._datasource is not None and not self.database.is_sqlite:
+        if self._datasource is not None:
             self._datasource.engine.dispose()
 
     def take_over(self, names: list[str]) -> None:

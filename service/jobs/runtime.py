@@ -83,6 +83,10 @@ class Runtime:
         self.engine.stop()
         if self.role != "client":
             self._quietly(lambda: sweeper.forget_alive(self.engine))
+        if self.is_busy:
+            # Kept until the process ends: nobody else may compute while something here still does.
+            log.warning("work_left", workflows=sorted(self.engine.workflows.active))
+            return
         for lock in (self._session, self._file):
             if lock is not None:
                 lock.close()
@@ -91,6 +95,11 @@ class Runtime:
     def is_alive(self) -> bool:
         """Whether batches are looked after."""
         return self._thread is not None and self._thread.is_alive()
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether work is still in hand, after `stop` as well: then end the process."""
+        return bool(self.engine.workflows.active)
 
     @property
     def fault(self) -> str | None:
@@ -132,6 +141,8 @@ class Runtime:
             self._session.check()
         if self._file is not None and not self._is_first(self._file):
             return
+        if self.role != "client" and self._is_due("heartbeat", HEARTBEAT_EVERY_S):
+            self._note_alive()
         # Before the engine is launched: a service that computes nothing has old batches too.
         if self._retention_days and self._is_due("retention", TIDY_EVERY_S):
             sweeper.expire(self.engine, self._retention_days)
@@ -144,8 +155,6 @@ class Runtime:
             self._orphans = sweeper.requeue_orphans(self.engine, self._orphans)
             if self._session is not None:
                 sweeper.reap(self.engine, self._session)
-        if self._is_due("heartbeat", HEARTBEAT_EVERY_S):
-            self._note_alive()
         if self._is_due("tidy", TIDY_EVERY_S):
             sweeper.tidy(self.engine)
 

@@ -16,7 +16,7 @@ from uuid import UUID
 import structlog
 
 from service.db.engine import Connection, Database, OperationalError
-from service.db.failures import NotStoredError
+from service.db.failures import NotStoredError, cause_of
 from service.jobs import batch_ends, batch_runs
 from service.jobs.batch_runs import (
     BatchEndedError,
@@ -51,6 +51,36 @@ class HandedOverError(BaseException):
     """
 
 
+class _Interrupted(Database):
+    """The database of tasks: no transaction begins when the process is to stop.
+
+    A task is many short transactions, and may be interrupted between any two of them.
+    """
+
+    def __init__(self, database: Database, stopping: threading.Event) -> None:
+        self.url, self.engine = database.url, database.engine
+        self.session_name = database.session_name
+        self._stopping = stopping
+
+    @contextmanager
+    def read(self) -> Iterator[Connection]:
+        """As `Database.read`, unless the process is to stop."""
+        self._check()
+        with super().read() as connection:
+            yield connection
+
+    @contextmanager
+    def write(self) -> Iterator[Connection]:
+        """As `Database.write`, unless the process is to stop."""
+        self._check()
+        with super().write() as connection:
+            yield connection
+
+    def _check(self) -> None:
+        if self._stopping.is_set():
+            raise HandedOverError
+
+
 class Workflows:
     """Runs the workflows of one process; `transact` is the transaction that a chunk is stored in.
 
@@ -75,6 +105,7 @@ class Workflows:
         self._transact = transact
         self._on_ended = on_ended
         self._stopping = threading.Event()
+        self._interrupted = _Interrupted(database, self._stopping)
         self._lock = threading.Lock()
 
     @property
@@ -108,12 +139,15 @@ class Workflows:
             first_span(f"task {name}", trace_id=row_id, attributes=attributes) as found,
         ):
             try:
-                self._patiently(lambda: task.run(self.database, row_id), limit_s=TASK_PATIENCE_S)
+                self._patiently(
+                    lambda: task.run(self._interrupted, row_id), limit_s=TASK_PATIENCE_S
+                )
             except Exception as error:
                 log.exception("task_failed", task=name, row=str(row_id))
                 found.fail()
-                reason = f"{type(error).__name__}: {error}"[:500]
-                self._patiently(lambda: self.fail_task(name, row_id, reason))
+                reason = f"{type(error).__name__}: {cause_of(error)}"
+                # Fenced: a process that was stopped and taken over must not end the row.
+                self._transact(lambda connection: task.fail(connection, row_id, reason))
 
     def fail_chunk(self, batch_id: UUID, chunk: int, reason: str) -> None:
         """Record that a chunk cannot be computed."""
@@ -180,7 +214,7 @@ class Workflows:
                 else:
                     self._store_once(work, outcome)
             except (NotStoredError, OperationalError) as error:
-                cause = str(getattr(error, "orig", error))[:300]
+                cause = cause_of(error)
                 self.refusal = f"results cannot be stored: {cause}"
                 log.warning("chunk_not_stored", attempt=attempt, reason=cause)
                 failed = FailedChunk(reason=f"chunk {work.chunk} cannot be stored: {cause}")
@@ -229,7 +263,7 @@ class Workflows:
             except awaited as error:
                 if time.monotonic() - started > limit_s:
                     raise
-                log.warning("not_to_be_had", reason=str(getattr(error, "orig", error)))
+                log.warning("not_to_be_had", reason=cause_of(error))
             self._pause(pause_s)
             pause_s = min(pause_s * 2, 2.0)
 

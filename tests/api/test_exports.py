@@ -174,7 +174,7 @@ def test_parts_are_closed_when_their_reader_is_canceled() -> None:
     closed: list[bool] = []
 
     async def cancel_in_the_middle() -> None:
-        parts = parts_in_threads(iter([b"a", b"b"]), lambda: closed.append(True))
+        parts = parts_in_threads(iter([b"a", b"b"]), lambda: closed.append(True), stall_s=60)
         with anyio.CancelScope() as scope:
             await anext(parts)
             scope.cancel()

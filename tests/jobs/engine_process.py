@@ -16,7 +16,7 @@ from contextlib import closing
 from typing import Any
 
 from dbos import DBOSClient
-from sqlalchemy import event
+from sqlalchemy import Pool, event
 
 from service.api.logs import configure_logs
 from service.db import batches as batch_rows
@@ -109,9 +109,11 @@ def fill_disk(database: Database, pages: int) -> None:
         limit = connection.execute("PRAGMA page_count").fetchone()[0] + pages
 
     def bound(connection: sqlite3.Connection, _entry: object) -> None:
-        connection.execute(f"PRAGMA max_page_count={limit}")
+        (_, _, path), *_ = connection.execute("PRAGMA database_list").fetchall()
+        if path == str(database.url.database):
+            connection.execute(f"PRAGMA max_page_count={limit}")
 
-    event.listen(database.engine, "connect", bound)
+    event.listen(Pool, "connect", bound)
 
 
 if __name__ == "__main__":
