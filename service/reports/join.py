@@ -113,38 +113,36 @@ def join(baseline: Side, candidate: Side) -> Joined:
     if set(baseline.axes) != set(candidate.axes):
         missing = sorted(set(baseline.axes) ^ set(candidate.axes))
         raise ValueError(f"only one side has the axes {', '.join(missing)}")
-    past_keys, new_keys = _key_codes(baseline, candidate)
-    _refuse_duplicates("baseline", baseline, past_keys)
-    _refuse_duplicates("candidate", candidate, new_keys)
-    _, past_rows, new_rows = np.intersect1d(
-        past_keys, new_keys, assume_unique=True, return_indices=True
-    )
-    order = np.argsort(past_rows)
+    past_keys, new_keys, size = _key_codes(baseline, candidate)
+    _point_of("baseline", baseline, past_keys, size)
+    new_of = _point_of("candidate", candidate, new_keys, size)
+    found = new_of[past_keys]
+    past_rows = np.flatnonzero(found >= 0)
     return Joined(
         baseline=baseline,
         candidate=candidate,
-        past_rows=past_rows[order],
-        new_rows=new_rows[order],
+        past_rows=past_rows,
+        new_rows=found[past_rows],
         only_in_baseline=len(past_keys) - len(past_rows),
-        only_in_candidate=len(new_keys) - len(new_rows),
+        only_in_candidate=len(new_keys) - len(past_rows),
     )
 
 
-def _key_codes(baseline: Side, candidate: Side) -> tuple[Ints, Ints]:
-    """One integer per point of each side; equal where the keys are equal.
+def _key_codes(baseline: Side, candidate: Side) -> tuple[Ints, Ints, int]:
+    """One integer per point of each side, equal where the keys are equal; and how many there are.
 
-    Mixed radix over the key columns. Where the next column could overflow, the codes met so far
-    are renumbered from 0, so the radix never exceeds the number of points.
+    Mixed radix over the key columns. Where there would be many more codes than points, those met
+    so far are renumbered from 0: a table of all codes is never much larger than the columns.
     """
     codes, size = _item_codes(baseline, candidate)
     for path, axis in baseline.axes.items():
         more, radix = _axis_codes(axis, candidate.axes[path])
-        if size * radix > 2**62:
-            found, codes = np.unique(codes, return_inverse=True)
-            size = len(found)
         codes = codes * radix + more
         size *= radix
-    return codes[: len(baseline.item)], codes[len(baseline.item) :]
+        if size > 2 * len(codes):
+            found, codes = np.unique(codes, return_inverse=True)
+            size = len(found)
+    return codes[: len(baseline.item)], codes[len(baseline.item) :], size
 
 
 def _item_codes(baseline: Side, candidate: Side) -> tuple[Ints, int]:
@@ -202,12 +200,21 @@ def _as_floats(value: object) -> object:
     return value
 
 
-def _refuse_duplicates(name: str, side: Side, codes: Ints) -> None:
-    order = np.argsort(codes, kind="stable")
-    repeated = np.flatnonzero(np.diff(codes[order]) == 0)
-    if len(repeated):
-        first, second = order[repeated[0]], order[repeated[0] + 1]
-        raise DuplicateKeyError(name, side.key_at(int(first)), (int(first), int(second)))
+def _point_of(name: str, side: Side, codes: Ints, size: int) -> Ints:
+    """(size,) the point that has each code, -1 where none has.
+
+    Raises DuplicateKeyError for a code that two points have.
+    """
+    points = np.arange(len(codes), dtype=np.int64)
+    point_of = np.full(size, -1, dtype=np.int64)
+    # Of two points with one code the later stays, and the earlier does not find itself.
+    point_of[codes] = points
+    doubled = np.flatnonzero(point_of[codes] != points)
+    if len(doubled):
+        first = int(doubled[0])
+        (again,) = np.nonzero(codes == codes[first])
+        raise DuplicateKeyError(name, side.key_at(first), (first, int(again[1])))
+    return point_of
 
 
 def _value_at(axis: Ints | Floats | Labelled, row: int) -> object:
