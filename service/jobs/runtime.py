@@ -62,6 +62,7 @@ class Runtime:
         self._is_holder = False
         self._has_old_work = False
         self._orphans: set[str] = set()
+        self._is_noted = False
         self._fault: str | None = None
 
     def start(self) -> None:
@@ -180,6 +181,10 @@ class Runtime:
         return True
 
     def _note_alive(self) -> None:
+        if not self._is_noted:
+            # A killed process of a SQLite file has left its number and start under the same name.
+            sweeper.forget_alive(self.engine)
+            self._is_noted = True
         sweeper.note_alive(
             self.engine, role=self.role, host=os.uname().nodename, process=os.getpid()
         )

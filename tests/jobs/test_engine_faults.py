@@ -14,6 +14,7 @@ import pytest
 from sqlalchemy import update
 
 from service.db import batches as batch_rows
+from service.db import workers
 from service.db.engine import Database
 from service.db.job_engine import job_file
 from service.db.tables import scenario_batch
@@ -289,3 +290,17 @@ def test_workflows_that_ended_long_ago_are_forgotten(sqlite_database: Database) 
     assert engine.done_before(now + timedelta(minutes=1), 10) == []
     runtime.stop()
     assert_whole(sqlite_database, batch_id, 100)
+
+
+def test_a_restarted_service_is_listed_with_its_own_number(sqlite_database: Database) -> None:
+    def listed() -> list[int]:
+        with sqlite_database.read() as connection:
+            return [row.process for row in workers.list_workers(connection)]
+
+    with Computing(sqlite_database) as killed:
+        wait_for(lambda: listed() == [killed.process.pid])
+    with Computing(sqlite_database) as server:
+        wait_for(lambda: listed() == [server.process.pid])
+        server.process.send_signal(signal.SIGTERM)
+        server.wait()
+    assert listed() == []
