@@ -114,18 +114,8 @@ class Engine:
                 self._client = self._open_client()
             return self._client
 
-    def _open_client(self) -> DBOSClient:
-        """Bring the engine's tables up to date first: the process may be the first one ever."""
-        if self._system_engine is None:
-            self._system_engine = system_engine(self.database)
-        with self._system_engine.connect():
-            # WAL is set by the first connection, before the engine's own makes the file.
-            DBOS.migrate(system_url(self.database), schema=SCHEMA)
-        client = DBOSClient(
-            system_database_engine=self._system_engine,
-            dbos_system_schema=SCHEMA,
-            application_name=APPLICATION,
-        )
+    def _register_queues(self, client: DBOSClient) -> None:
+        """Only where work is done: the places are as many as this process's."""
         # Known before the first launch: a queue that appears later is polled a second late.
         client.register_queue(
             CHUNKS,
@@ -142,14 +132,26 @@ class Engine:
             polling_interval_sec=TASKS_POLL_S,
             application_name=APPLICATION,
         )
-        return client
+
+    def _open_client(self) -> DBOSClient:
+        """Bring the engine's tables up to date first: the process may be the first one ever."""
+        if self._system_engine is None:
+            self._system_engine = system_engine(self.database)
+        with self._system_engine.connect():
+            # WAL is set by the first connection, before the engine's own makes the file.
+            DBOS.migrate(system_url(self.database), schema=SCHEMA)
+        return DBOSClient(
+            system_database_engine=self._system_engine,
+            dbos_system_schema=SCHEMA,
+            application_name=APPLICATION,
+        )
 
     # Running: one process for a SQLite file, any number of workers on PostgreSQL.
 
     def launch(self) -> None:
         """Take work from the queues, and what a former process of this name has left."""
         global _running  # noqa: PLW0603 - workflows are functions of the module, as dbos is
-        self._enqueuer()
+        self._register_queues(self._enqueuer())
         DBOS(config=self._config())
         self._datasource = SQLAlchemyDatasource.create(
             data_url(self.database), engine=step_engine(self.database), schema=SCHEMA
