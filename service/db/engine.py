@@ -81,8 +81,7 @@ def shown_url(url: str) -> str:
         # Not understood, so that nobody can say which part of it is secret.
         return f"{url.partition(':')[0]}:…"
     secret = {name for name in parsed.query if "pass" in name.lower()}
-    shown = parsed.set(password=None).difference_update_query(secret)
-    return shown.render_as_string(hide_password=True)
+    return parsed.difference_update_query(secret).render_as_string(hide_password=True)
 
 
 def _normalised(url: str) -> URL:

@@ -1,3 +1,5 @@
+import pytest
+
 from service.db import migrate
 from tests.cli.conftest import Program
 
@@ -20,11 +22,20 @@ def test_down_needs_a_yes(trainard: Program) -> None:
     assert "to base (no tables)" in done.stdout
 
 
-def test_password_is_never_printed(trainard: Program) -> None:
-    refused = trainard("migrate", "--database-url", "postgresql://me:secret@127.0.0.1:1/x")
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("postgresql://me:SECRET@127.0.0.1:1/x", "postgresql://me:***@127.0.0.1:1/x"),
+        ("postgresql://me@127.0.0.1:1/x?password=SECRET", "postgresql://me@127.0.0.1:1/x"),
+        ("postgresql:/pw:SECRET@127.0.0.1/x", "postgresql:…"),
+        ("postgresql://me:SECRET@127.0.0.1:port/x", "postgresql:…"),
+    ],
+)
+def test_password_is_never_printed(trainard: Program, url: str, shown: str) -> None:
+    refused = trainard("migrate", "--database-url", url)
     assert refused.returncode == 1
-    assert "postgresql://me@127.0.0.1:1/x" in refused.stderr
-    assert "secret" not in refused.stderr + refused.stdout
+    assert shown in refused.stderr
+    assert "SECRET" not in refused.stdout + refused.stderr
     assert "Traceback" not in refused.stderr
 
 
