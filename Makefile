@@ -61,8 +61,10 @@ check: $(STAMP) ## Everything that must be clean before a commit, without the te
 
 test: test-main test-browser ## All tests and the coverage gates
 
+# Half of the tests wait for processes that they kill, stop or start: a process for each core.
 test-main: $(STAMP)
-	$(BIN)/pytest --ignore=tests/browser --cov=service --cov-report=
+	$(BIN)/pytest -n auto --maxprocesses=4 --dist loadfile \
+	  --ignore=tests/browser --cov=service --cov-report=
 	$(BIN)/coverage report --skip-covered --fail-under=$(COVERAGE_FLOOR)
 	$(BIN)/coverage report --include='$(COVERED_WHOLE)' --show-missing --skip-covered --fail-under=100
 

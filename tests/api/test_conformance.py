@@ -17,7 +17,7 @@ from service.api.examples import BATCH_EXAMPLES
 from service.cli.child_service import running_service
 
 SEED = 1
-MAX_EXAMPLES = 12
+MAX_EXAMPLES = 8
 TIMEOUT_S = 600
 FINISHED_WITHIN_S = 60
 

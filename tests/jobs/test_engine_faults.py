@@ -105,13 +105,19 @@ def test_a_compute_process_that_dies_is_replaced(sqlite_database: Database) -> N
 def test_the_first_process_of_a_file_computes_and_the_next_takes_over(
     sqlite_database: Database,
 ) -> None:
-    with Computing(sqlite_database, "slow_s=0.3") as first, Computing(sqlite_database) as second:
-        assert [first.name, second.name] == ["local", "local"]
-        batch_id = submit_grid(sqlite_database, 300_000)
-        wait_for(lambda: read(sqlite_database, batch_id).points_done > 0)
-        assert not psutil.Process(second.process.pid).children(recursive=True)
-        first.kill()
-        wait_for_end(sqlite_database, batch_id)
+    def holder() -> list[int]:
+        with sqlite_database.read() as connection:
+            return [row.process for row in workers.list_workers(connection)]
+
+    with Computing(sqlite_database, "slow_s=0.3") as first:
+        wait_for(lambda: holder() == [first.process.pid])
+        with Computing(sqlite_database) as second:
+            assert [first.name, second.name] == ["local", "local"]
+            batch_id = submit_grid(sqlite_database, 300_000)
+            wait_for(lambda: read(sqlite_database, batch_id).points_done > 0)
+            assert not psutil.Process(second.process.pid).children(recursive=True)
+            first.kill()
+            wait_for_end(sqlite_database, batch_id)
     assert_whole(sqlite_database, batch_id, 300_000)
 
 

@@ -17,7 +17,7 @@ from tests.jobs.engine_processes import (
 )
 
 KILLED = -9
-NUM_POINTS = 260_000
+NUM_POINTS = 210_000
 
 
 def test_killed_at_every_named_point(database: Database) -> None:
