@@ -68,7 +68,7 @@ def end_batches(engine: Engine) -> None:
     with engine.database.read() as connection:
         due = batches.batches_to_end(connection, now, BATCHES_PER_SWEEP)
     for batch_id in due:
-        engine.workflows.end(batch_id)
+        engine.workflows.end(batch_id, alone=True)
 
 
 def record_given_up(engine: Engine) -> None:

@@ -232,13 +232,19 @@ class Workflows:
         self.refusal = None
         self.points_stored += work.num_points
 
-    def end(self, batch_id: UUID) -> None:
-        """End the batch if it is due, whoever else tries the same."""
+    def end(self, batch_id: UUID, *, alone: bool = False) -> None:
+        """End the batch if it is due, whoever else tries the same; `alone`: not after a chunk."""
         with self.database.read() as connection:
             due = batch_ends.is_due(connection, batch_id, datetime.now(UTC))
         if not due:
             return
-        with span("batch.finish"), self.database.write() as connection:
+        attributes: Attributes = {"trainard.batch": str(batch_id)}
+        with (
+            first_span("batch.finish", trace_id=batch_id, attributes=attributes)
+            if alone
+            else span("batch.finish"),
+            self.database.write() as connection,
+        ):
             state = batch_ends.finish(connection, batch_id, datetime.now(UTC))
         if state is not None:
             log.info("batch_ended", batch=str(batch_id), state=state)

@@ -25,6 +25,7 @@ BATCH: dict[str, Any] = {"name": "sizing", "items": [item(axes=[SIZES])]}
 # Minutes of work for two cores.
 LONG: dict[str, Any] = {
     "name": "long",
+    "reuse": False,
     "items": [
         item(
             scenario={**SEED, "variability": {"transient": {"kind": "normal", "cv": 0.05}}},
