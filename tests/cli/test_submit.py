@@ -184,6 +184,8 @@ def test_an_interrupt_leaves_the_batch_running(address: str, tmp_path: Path) -> 
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        # A background job of a shell ignores it, and so would its children.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),  # noqa: PLW1509
     )
     batch_id = first_id(process)
     time.sleep(0.5)
