@@ -12,7 +12,8 @@ from typing import Any
 from psycopg.pq import Format
 from sqlalchemy import Connection, Engine, Row, create_engine, event
 from sqlalchemy.engine import URL, ExecutionContext, make_url
-from sqlalchemy.exc import ArgumentError, OperationalError, TimeoutError  # noqa: A004 - the pool's
+from sqlalchemy.exc import ArgumentError, OperationalError
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.pool import ConnectionPoolEntry
 
 # The other rooms take these types from here, so that only this room knows SQLAlchemy.
@@ -20,6 +21,12 @@ __all__ = ["Connection", "Database", "OperationalError", "Row"]
 
 BUSY_TIMEOUT_MS = 30_000
 POOL_TIMEOUT_S = 10
+SQLITE_PRAGMAS = (
+    f"busy_timeout={BUSY_TIMEOUT_MS}",
+    "journal_mode=WAL",
+    "synchronous=NORMAL",
+    "foreign_keys=ON",
+)
 
 
 class Database:
@@ -62,7 +69,7 @@ class Database:
         """A pooled connection; that there is none is said as any other absence of a database."""
         try:
             connection = self.engine.connect()
-        except TimeoutError as error:
+        except PoolTimeoutError as error:
             busy = Exception("all connections are in use")
             raise OperationalError("", None, busy) from error
         with connection:
@@ -133,12 +140,7 @@ def _ask_for_binary(
 def _prepare_sqlite(connection: sqlite3.Connection, _entry: ConnectionPoolEntry) -> None:
     # SQLAlchemy's recipe: the driver's own transaction handling is off, BEGIN is sent by us.
     connection.isolation_level = None
-    for pragma in (
-        f"busy_timeout={BUSY_TIMEOUT_MS}",
-        "journal_mode=WAL",
-        "synchronous=NORMAL",
-        "foreign_keys=ON",
-    ):
+    for pragma in SQLITE_PRAGMAS:
         connection.execute(f"PRAGMA {pragma}")
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from sqlalchemy import Engine, create_engine, event
 from sqlalchemy.pool import ConnectionPoolEntry
 
-from service.db.engine import BUSY_TIMEOUT_MS, Database, make_engine
+from service.db.engine import SQLITE_PRAGMAS, Database, make_engine
 
 SCHEMA = "jobs"
 POOL_SIZE = 5
@@ -49,13 +49,7 @@ def system_url(database: Database) -> str:
 def system_engine(database: Database) -> Engine:
     """Connections to the engine's own tables."""
     if not database.is_sqlite:
-        return create_engine(
-            database.url,
-            pool_size=POOL_SIZE,
-            max_overflow=20,
-            pool_pre_ping=True,
-            connect_args=_connect_args(database),
-        )
+        return _guarded_engine(database)
     engine = create_engine(system_url(database))
     event.listen(engine, "connect", _prepare_job_file)
     return engine
@@ -68,31 +62,26 @@ def step_engine(database: Database) -> Engine:
         # lock is taken at once, as `Database.write` does.
         own = make_engine(database.url, database.session_name)
         return own.execution_options(sqlite_begin="BEGIN IMMEDIATE")
+    return _guarded_engine(database)
+
+
+def _guarded_engine(database: Database) -> Engine:
+    timeout_ms = IDLE_IN_TRANSACTION_S * 1000
     return create_engine(
         database.url,
         pool_size=POOL_SIZE,
         max_overflow=20,
         pool_pre_ping=True,
-        connect_args=_connect_args(database),
+        connect_args={
+            "application_name": database.session_name,
+            **KEEPALIVE,
+            "options": f"-c idle_in_transaction_session_timeout={timeout_ms} {_SERVER_KEEPALIVE}",
+        },
     )
-
-
-def _connect_args(database: Database) -> dict[str, str]:
-    timeout_ms = IDLE_IN_TRANSACTION_S * 1000
-    return {
-        "application_name": database.session_name,
-        **KEEPALIVE,
-        "options": f"-c idle_in_transaction_session_timeout={timeout_ms} {_SERVER_KEEPALIVE}",
-    }
 
 
 def _prepare_job_file(connection: sqlite3.Connection, _entry: ConnectionPoolEntry) -> None:
     # What the engine's own connections set (serial writers that wait), and WAL.
     connection.isolation_level = "IMMEDIATE"
-    for pragma in (
-        f"busy_timeout={BUSY_TIMEOUT_MS}",
-        "journal_mode=WAL",
-        "synchronous=NORMAL",
-        "foreign_keys=ON",
-    ):
+    for pragma in SQLITE_PRAGMAS:
         connection.execute(f"PRAGMA {pragma}")
