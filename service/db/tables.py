@@ -1,7 +1,5 @@
 """All tables. Later versions add rules and tables, never other meanings of these columns."""
 
-from datetime import UTC, datetime
-
 import uuid_utils.compat
 from sqlalchemy import (
     JSON,
@@ -14,50 +12,45 @@ from sqlalchemy import (
     Index,
     Integer,
     LargeBinary,
-    MetaData,
     String,
     Table,
     Text,
     UniqueConstraint,
     Uuid,
+    false,
+    true,
 )
 
+from service.db.access_tables import api_key, audit_chain, audit_event, usage_window
+from service.db.table_parts import bulk_identity, identity, metadata, utc_now
 from service.db.types import DecimalText, UtcDateTime
 
-metadata = MetaData(
-    naming_convention={
-        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
-        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
-        "fk": "fk_%(table_name)s_%(column_0_N_name)s",
-        "pk": "pk_%(table_name)s",
-    }
-)
-
-
-def utc_now() -> datetime:
-    """The current moment, aware."""
-    return datetime.now(UTC)
-
-
-def _identity() -> list[Column[object]]:
-    """The columns of every noun: id, team, who and when, and the optimistic lock."""
-    return [
-        Column("id", Uuid, primary_key=True, default=uuid_utils.compat.uuid7),
-        Column("team_id", Uuid, ForeignKey("team.id"), nullable=False),
-        Column("created_at", UtcDateTime, nullable=False, default=utc_now),
-        Column("created_by", String(200), nullable=False),
-        Column("updated_at", UtcDateTime, nullable=False, default=utc_now, onupdate=utc_now),
-        Column("version", Integer, nullable=False, default=1),
-    ]
-
-
-def _bulk_identity() -> list[Column[object]]:
-    """Block, ledger and idempotency rows carry the team and the moment only (decisions 13)."""
-    return [
-        Column("team_id", Uuid, ForeignKey("team.id"), nullable=False),
-        Column("created_at", UtcDateTime, nullable=False, default=utc_now),
-    ]
-
+# All tables and their metadata are found here.
+__all__ = [
+    "api_key",
+    "audit_chain",
+    "audit_event",
+    "batch_item",
+    "chunk_ledger",
+    "cluster_profile",
+    "cluster_profile_revision",
+    "export_file",
+    "export_part",
+    "gpu_hour_rate",
+    "gpu_hour_rate_key",
+    "idempotency_key",
+    "metadata",
+    "pricing",
+    "pricing_line",
+    "publication",
+    "result_block",
+    "result_summary",
+    "scenario_batch",
+    "team",
+    "usage_window",
+    "utc_now",
+    "worker",
+]
 
 team = Table(
     "team",
@@ -66,12 +59,14 @@ team = Table(
     Column("slug", String(64), nullable=False, unique=True),
     Column("name", String(200), nullable=False),
     Column("created_at", UtcDateTime, nullable=False, default=utc_now),
+    # Rates of the team price nothing before a second person has approved them.
+    Column("rate_approval_required", Boolean, nullable=False, server_default=false()),
 )
 
 cluster_profile = Table(
     "cluster_profile",
     metadata,
-    *_identity(),
+    *identity(),
     Column("slug", String(64), nullable=False),
     Column("newest_revision", Integer, nullable=False, default=1),
     Column("archived_at", UtcDateTime),
@@ -81,7 +76,7 @@ cluster_profile = Table(
 cluster_profile_revision = Table(
     "cluster_profile_revision",
     metadata,
-    *_identity(),
+    *identity(),
     Column("profile_id", Uuid, ForeignKey("cluster_profile.id"), nullable=False),
     Column("revision", Integer, nullable=False),
     Column("name", String(200), nullable=False),
@@ -95,7 +90,7 @@ cluster_profile_revision = Table(
 gpu_hour_rate = Table(
     "gpu_hour_rate",
     metadata,
-    *_identity(),
+    *identity(),
     Column("gpu_type", String(64), nullable=False),
     Column("cost_center", String(64)),
     Column("currency", String(3), nullable=False),
@@ -117,7 +112,7 @@ gpu_hour_rate = Table(
 gpu_hour_rate_key = Table(
     "gpu_hour_rate_key",
     metadata,
-    *_bulk_identity(),
+    *bulk_identity(),
     Column("key", String(300), nullable=False),
     UniqueConstraint("team_id", "key"),
 )
@@ -125,7 +120,7 @@ gpu_hour_rate_key = Table(
 scenario_batch = Table(
     "scenario_batch",
     metadata,
-    *_identity(),
+    *identity(),
     Column("name", String(200), nullable=False),
     Column("state", String(20), nullable=False),
     Column("start_on", Date, nullable=False),
@@ -160,7 +155,7 @@ scenario_batch = Table(
 batch_item = Table(
     "batch_item",
     metadata,
-    *_identity(),
+    *identity(),
     Column("batch_id", Uuid, ForeignKey("scenario_batch.id", ondelete="CASCADE"), nullable=False),
     Column("position", Integer, nullable=False),
     Column("custom_id", String(64), nullable=False),
@@ -187,7 +182,7 @@ batch_item = Table(
 chunk_ledger = Table(
     "chunk_ledger",
     metadata,
-    *_bulk_identity(),
+    *bulk_identity(),
     Column(
         "batch_id",
         Uuid,
@@ -219,7 +214,7 @@ worker = Table(
 result_block = Table(
     "result_block",
     metadata,
-    *_bulk_identity(),
+    *bulk_identity(),
     Column(
         "batch_id",
         Uuid,
@@ -239,7 +234,7 @@ result_block = Table(
 result_summary = Table(
     "result_summary",
     metadata,
-    *_identity(),
+    *identity(),
     Column("batch_id", Uuid, ForeignKey("scenario_batch.id", ondelete="CASCADE"), nullable=False),
     Column("item_id", Uuid, ForeignKey("batch_item.id", ondelete="CASCADE"), nullable=False),
     Column("point", BigInteger, nullable=False),
@@ -266,7 +261,7 @@ result_summary = Table(
 pricing = Table(
     "pricing",
     metadata,
-    *_identity(),
+    *identity(),
     Column("batch_id", Uuid, ForeignKey("scenario_batch.id", ondelete="CASCADE"), nullable=False),
     Column("sequence", Integer, nullable=False),
     Column("currency", String(3)),
@@ -277,7 +272,7 @@ pricing = Table(
 pricing_line = Table(
     "pricing_line",
     metadata,
-    *_bulk_identity(),
+    *bulk_identity(),
     Column("id", Uuid, primary_key=True, default=uuid_utils.compat.uuid7),
     Column("pricing_id", Uuid, ForeignKey("pricing.id", ondelete="CASCADE"), nullable=False),
     Column("item_id", Uuid, ForeignKey("batch_item.id", ondelete="CASCADE"), nullable=False),
@@ -292,9 +287,11 @@ pricing_line = Table(
 idempotency_key = Table(
     "idempotency_key",
     metadata,
-    *_bulk_identity(),
+    *bulk_identity(),
     Column("id", Uuid, primary_key=True, default=uuid_utils.compat.uuid7),
     Column("key", String(255), nullable=False),
+    # Who sent it: an answer is never given again to somebody else, who may see less.
+    Column("principal", String(200), nullable=False, server_default="local"),
     Column("method", String(8), nullable=False),
     Column("path", String(500), nullable=False),
     Column("body_digest", String(80), nullable=False),
@@ -302,17 +299,20 @@ idempotency_key = Table(
     Column("status", Integer),
     Column("headers", JSON),
     Column("body", LargeBinary),
-    UniqueConstraint("team_id", "key"),
+    UniqueConstraint("team_id", "principal", "key"),
+    Index("ix_idempotency_key_created_at", "created_at"),
 )
 
 # A file made of a query: its bytes lie in parts, so that any API process can send any range.
 export_file = Table(
     "export_file",
     metadata,
-    *_identity(),
+    *identity(),
     Column("state", String(16), nullable=False),
     Column("format", String(16), nullable=False),
     Column("query", JSON, nullable=False),
+    # Whether money may stand in it: then only who may see costs gets its bytes.
+    Column("with_costs", Boolean, nullable=False, server_default=true()),
     Column("num_rows", BigInteger, nullable=False, default=0),
     Column("num_bytes", BigInteger, nullable=False, default=0),
     Column("sha256", String(64)),
@@ -329,7 +329,7 @@ export_file = Table(
 export_part = Table(
     "export_part",
     metadata,
-    *_bulk_identity(),
+    *bulk_identity(),
     Column("export_id", Uuid, ForeignKey("export_file.id", ondelete="CASCADE"), primary_key=True),
     Column("part", Integer, primary_key=True),
     Column("first_byte", BigInteger, nullable=False),
@@ -340,7 +340,7 @@ export_part = Table(
 publication = Table(
     "publication",
     metadata,
-    *_identity(),
+    *identity(),
     Column("batch_id", Uuid, ForeignKey("scenario_batch.id", ondelete="CASCADE"), nullable=False),
     Column("state", String(16), nullable=False),
     Column("num_rows", BigInteger, nullable=False, default=0),
