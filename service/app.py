@@ -27,6 +27,7 @@ from service.api import (
 )
 from service.api.batch_watch import BatchWatch
 from service.api.edge import GuardedApp
+from service.api.gate import AccessGate
 from service.api.logs import configure_logs
 from service.api.metrics import Metrics
 from service.api.open_streams import OpenStreams
@@ -93,6 +94,7 @@ def create_app(settings: Settings, database: Database | None = None) -> Litestar
     )
     app.state.settings = settings
     app.state.database = opened
+    app.state.gate = AccessGate(opened, settings)
     app.state.batch_watch = BatchWatch(opened)
     app.state.engine = engine
     app.state.open_streams = OpenStreams()

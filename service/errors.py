@@ -97,3 +97,25 @@ class UnavailableError(TrainardError):
     """The service cannot take this now; the same request may work later."""
 
     problem = "unavailable"
+
+
+class UnauthenticatedError(TrainardError):
+    """Nobody is known by what the request carries."""
+
+    problem = "unauthenticated"
+
+
+class ForbiddenError(TrainardError):
+    """Known, but without the scope that this needs."""
+
+    problem = "missing-scope"
+
+
+class OverLimitError(TrainardError):
+    """More than the limit in this window of time; `retry_after_s` seconds until the next."""
+
+    problem = "too-many-requests"
+
+    def __init__(self, detail: str, *, retry_after_s: int, problem: str | None = None) -> None:
+        super().__init__(detail, problem=problem)
+        self.retry_after_s = retry_after_s

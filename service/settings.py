@@ -23,6 +23,33 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     comparison_streams: int = 2
     stall_s: int = 60
     wait_s: int = 60
+    requests_per_minute: int = 3_000
+    points_per_hour: int = 100_000_000
+    filters: int = 20
+    query_bytes: int = 16_384
+    header_bytes: int = 32_768
+    header_s: int = 10
+    body_s: int = 60
+    connections: int = 2_000
+
+
+class Oidc(msgspec.Struct, frozen=True, kw_only=True):
+    """Whose bearer tokens are taken beside API keys; none while `issuer` is empty.
+
+    `roles` maps a value of the claim `role_claim` to a role of ours. The team is the slug in
+    `team_claim` where the token has it, else `team`; empty: such a token is refused. Without
+    `jwks_url` the issuer is asked for it (`/.well-known/openid-configuration`).
+    """
+
+    issuer: str = ""
+    audience: str = ""
+    algorithms: tuple[str, ...] = ("RS256", "ES256")
+    jwks_url: str = ""
+    role_claim: str = "roles"
+    roles: dict[str, str] = {}
+    team_claim: str = "team"
+    team: str = ""
+    name_claim: str = "email"
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,7 +58,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     `allowed_hosts` are the values of the Host header (without port) that are answered while no
     authentication exists; empty means that any is. Batches that ended more than
     `retention_days` ago are deleted; 0 keeps them for ever. Traces are sent to the OpenTelemetry
-    collector at `otlp_endpoint`, such as http://collector:4318; empty: nowhere.
+    collector at `otlp_endpoint`, such as http://collector:4318; empty: nowhere. Events of the
+    audit trail are removed after `audit_retention_days`; 0 keeps them for ever. Forwarded headers
+    are believed from the addresses `trusted_proxies` only; pages of `cors_origins` may call the
+    API. With `public_metrics` /metrics needs no key.
     """
 
     database_url: str = DEFAULT_DATABASE_URL
@@ -39,6 +69,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     compute_processes: int = 0
     retention_days: int = 0
     otlp_endpoint: str = ""
+    audit_retention_days: int = 0
+    trusted_proxies: tuple[str, ...] = ()
+    cors_origins: tuple[str, ...] = ()
+    public_metrics: bool = False
+    oidc: Oidc = Oidc()
     log_level: str = "INFO"
     limits: Limits = Limits()
 

@@ -47,6 +47,7 @@ LAST_EVENT_ID = RequestHeader(
     "/v1/scenario-batches/{batch_id:str}/events",
     Contract(
         operation_id="watch_batch",
+        scope="batches:read",
         summary="Follow a batch as it runs (server-sent events)",
         description="`event: progress` carries the batch as JSON in `data`, at once and then "
         "after every change, with the batch's `version` as `id`; `event: ended` carries the ended "

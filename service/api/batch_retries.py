@@ -23,6 +23,7 @@ TAG = "Scenario batches"
     "/v1/scenario-batches/{batch_id:str}/retries",
     Contract(
         operation_id="retry_batch",
+        scope="batches:write",
         summary="Compute the items that a batch has left",
         description="A new batch of those items that were canceled, expired or failed with the "
         "batch, or of which a chunk could not be computed; `retry_of` names the first, which "

@@ -57,6 +57,8 @@ class BatchListQuery(PageQuery, frozen=True, kw_only=True):
     "/v1/scenario-batches",
     Contract(
         operation_id="submit_batch",
+        scope="batches:write",
+        reveals_costs=True,
         summary="Post a batch of scenarios",
         description="The batch is checked as a whole and then computed in the background. Each "
         "item is one scenario or a grid of them; faulty items are all reported at once. Points "
@@ -99,6 +101,7 @@ async def submit_batch(request: ApiRequest) -> ApiResponse:
     "/v1/scenario-batches",
     Contract(
         operation_id="list_batches",
+        scope="batches:read",
         summary="List batches, newest first",
         tag=TAG,
         query=BatchListQuery,
@@ -127,6 +130,7 @@ async def list_batches(request: ApiRequest) -> ApiResponse:
     "/v1/scenario-batches/{batch_id:str}",
     Contract(
         operation_id="get_batch",
+        scope="batches:read",
         summary="Read a batch: state, counts, progress",
         tag=TAG,
         path=BatchPath,
@@ -148,6 +152,7 @@ async def get_batch(request: ApiRequest) -> ApiResponse:
     "/v1/scenario-batches/{batch_id:str}/errors",
     Contract(
         operation_id="list_batch_errors",
+        scope="batches:read",
         summary="List the failed points of a batch, each with its reason",
         tag=TAG,
         path=BatchPath,
@@ -181,6 +186,7 @@ async def list_batch_errors(request: ApiRequest) -> ApiResponse:
     "/v1/scenario-batches/{batch_id:str}/cancellation",
     Contract(
         operation_id="cancel_batch",
+        scope="batches:write",
         summary="Cancel a batch; finished points are kept",
         description="Repeating it is harmless; a batch that has ended answers 409.",
         tag=TAG,
@@ -203,6 +209,8 @@ async def cancel_batch(request: ApiRequest) -> ApiResponse:
     "/v1/scenario-batches/{batch_id:str}/repricings",
     Contract(
         operation_id="reprice_batch",
+        scope="costs:read",
+        reveals_costs=True,
         summary="Price an ended batch again, with the rates of now",
         description="The pricing that the batch got when it ended stays; the new one is asked for "
         "by its number, `pricing=`, in results, exports and comparisons.",
@@ -238,6 +246,8 @@ async def reprice_batch(request: ApiRequest) -> ApiResponse:
     "/v1/scenario-batches/{batch_id:str}/pricings",
     Contract(
         operation_id="list_pricings",
+        scope="costs:read",
+        reveals_costs=True,
         summary="List the pricings of a batch",
         tag=TAG,
         path=BatchPath,

@@ -19,6 +19,8 @@ TAG = "Comparisons"
     "/v1/comparisons",
     Contract(
         operation_id="compare_batches",
+        scope="results:read",
+        reveals_costs=True,
         summary="Compare two batches point by point",
         description="Points are joined on scenario name, profile slug and the values on the axes "
         "of both batches. A change below 1e-8 is exactly 0. Totals hold headline points only, "
@@ -45,6 +47,8 @@ async def compare_batches(request: ApiRequest) -> ApiResponse:
     "/v1/loss-history",
     Contract(
         operation_id="read_loss_history",
+        scope="results:read",
+        reveals_costs=True,
         summary="Read the loss of a named scenario over its batches",
         description="The headline points of the scenario, oldest first, per day and per 30 days, "
         "each with its change against the run before. Windows may overlap and are never added.",

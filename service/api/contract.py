@@ -6,7 +6,9 @@ Litestar's own generator does not say what strictly read msgspec documents accep
 
 import re
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Literal, TypeAlias
+from functools import wraps
+from re import Pattern
+from typing import Any, Literal, Protocol, TypeAlias
 
 import msgspec
 from litestar import Request, Response
@@ -15,6 +17,7 @@ from litestar.handlers import HTTPRouteHandler
 from litestar.response import Stream
 
 from service.errors import MalformedError
+from service.jobs.scopes import Scope
 
 JSON = "application/json"
 PROBLEM = "application/problem+json"
@@ -91,6 +94,8 @@ class Contract(msgspec.Struct, frozen=True, kw_only=True):
     - `text_body`: media type of a request body that is no JSON (a CSV upload), with its example;
     - `query`, `path`: Structs with one field per parameter; `Meta` carries the descriptions and
       the examples. A field of type `tuple[X, ...]` may be repeated in the query;
+    - `scope`: what the caller must hold; None: everybody may, without any key;
+    - `reveals_costs`: its answers may hold money, so that reading them is recorded;
     - `problems`: statuses beside those that follow from the rest (see `problem_statuses`);
     - `idempotent`: reads Idempotency-Key; `needs_if_match`: demands If-Match;
       `conditional_get`: answers 304 to a matching If-None-Match.
@@ -99,6 +104,7 @@ class Contract(msgspec.Struct, frozen=True, kw_only=True):
     operation_id: str
     summary: str
     tag: str
+    scope: Scope | None
     answers: Mapping[int, Answer]
     description: str = ""
     body: Any | None = None
@@ -109,6 +115,7 @@ class Contract(msgspec.Struct, frozen=True, kw_only=True):
     path: type[msgspec.Struct] | None = None
     request_headers: tuple[RequestHeader, ...] = ()
     problems: tuple[int, ...] = ()
+    reveals_costs: bool = False
     idempotent: bool = False
     needs_if_match: bool = False
     conditional_get: bool = False
@@ -129,6 +136,8 @@ class Contract(msgspec.Struct, frozen=True, kw_only=True):
         # 400, 403, 500 and 503: a malformed request, a foreign Host or Origin, a defect, and a
         # database that is away may happen everywhere.
         found = {400, 403, 500, 503, *self.problems}
+        if self.scope is not None:
+            found |= {401, 429}
         if self.has_body:
             found |= {413, 415, 422}
         if self.path is not None:
@@ -140,6 +149,16 @@ class Contract(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(sorted(found - set(self.answers)))
 
 
+class Gate(Protocol):
+    """What every operation passes: `app.state.gate` (see `admission.py`)."""
+
+    async def admit(self, request: ApiRequest, contract: Contract) -> None:
+        """Let in who may do this, within the limits; raises what is answered otherwise."""
+
+    async def note_answer(self, request: ApiRequest, contract: Contract, status: int) -> None:
+        """Record that money is about to be shown."""
+
+
 def operation(
     method: Literal["GET", "POST", "PUT", "PATCH", "DELETE"], path: str, contract: Contract
 ) -> Callable[[Handler], HTTPRouteHandler]:
@@ -148,8 +167,18 @@ def operation(
     Path parameters are always declared `:str` and read with `parameters.read_path`, so that a
     malformed one is the same 404 as an unknown one.
     """
+    patterns = {header: re.compile(header.pattern) for header in contract.checked_headers}
 
     def register(handler: Handler) -> HTTPRouteHandler:
+        @wraps(handler)
+        async def admitted(request: ApiRequest) -> ApiResponse:
+            gate: Gate = request.app.state.gate
+            await gate.admit(request, contract)
+            _check_headers(request, patterns)
+            response = await handler(request)
+            await gate.note_answer(request, contract, response.status_code or 200)
+            return response
+
         return HTTPRouteHandler(
             path,
             http_method=method,
@@ -157,28 +186,22 @@ def operation(
             status_code=min(contract.answers.keys() - {204}, default=200),
             opt={"contract": contract},
             name=contract.operation_id,
-            before_request=_header_check(contract) if contract.checked_headers else None,
             after_request=_keep_media_type,
-        )(handler)
+        )(admitted)
 
     return register
 
 
-def _header_check(contract: Contract) -> Callable[[ApiRequest], Awaitable[None]]:
-    patterns = {header: re.compile(header.pattern) for header in contract.checked_headers}
-
-    async def check(request: ApiRequest) -> None:
-        for header, pattern in patterns.items():
-            value = request.headers.get(header.name.lower())
-            if value is None:
-                if header.required:
-                    raise MalformedError(f"the header {header.name} is missing")
-            elif not pattern.search(value):
-                raise MalformedError(
-                    f"the header {header.name} is {value!r}, but must match {header.pattern}"
-                )
-
-    return check
+def _check_headers(request: ApiRequest, patterns: Mapping[RequestHeader, Pattern[str]]) -> None:
+    for header, pattern in patterns.items():
+        value = request.headers.get(header.name.lower())
+        if value is None:
+            if header.required:
+                raise MalformedError(f"the header {header.name} is missing")
+        elif not pattern.search(value):
+            raise MalformedError(
+                f"the header {header.name} is {value!r}, but must match {header.pattern}"
+            )
 
 
 async def _keep_media_type(response: Response[Any]) -> Response[Any]:

@@ -17,6 +17,7 @@ from service.jobs import deletions
     "/v1/scenario-batches/{batch_id:str}",
     Contract(
         operation_id="delete_batch",
+        scope="batches:write",
         summary="Delete a batch that has ended",
         description="It is gone from lists, results, comparisons, histories, exports and "
         "repricings with this answer; its rows, and what was published of it, are taken away in "

@@ -22,6 +22,7 @@ INLINE_GPUS = 100_000
     "/v1/evaluations",
     Contract(
         operation_id="evaluate_scenario",
+        scope="evaluations:run",
         summary="Evaluate one scenario",
         description="Give either `scenario`, or `profile` with the defaults of a stored cluster. "
         "`result` holds expectations over all draws; `ranks` is one reproducible draw, decided by "

@@ -48,6 +48,7 @@ class ExportPath(Struct, frozen=True, kw_only=True):
     "/v1/exports",
     Contract(
         operation_id="create_export",
+        scope="exports:create",
         summary="Have a file of results or of a comparison made",
         description="The file is made in the background, from one snapshot, and kept for "
         f"{export_files.KEPT_DAYS} days: any process serves any range of it. Filters and order "
@@ -96,6 +97,7 @@ async def create_export(request: ApiRequest) -> ApiResponse:
     "/v1/exports/{export_id:str}",
     Contract(
         operation_id="get_export",
+        scope="exports:create",
         summary="Read an exported file's state, size and SHA-256",
         tag=TAG,
         path=ExportPath,
@@ -117,6 +119,7 @@ async def get_export(request: ApiRequest) -> ApiResponse:
     "/v1/exports/{export_id:str}",
     Contract(
         operation_id="delete_export",
+        scope="exports:create",
         summary="Delete an exported file, or stop making it",
         tag=TAG,
         path=ExportPath,
@@ -142,6 +145,8 @@ async def delete_export(request: ApiRequest) -> ApiResponse:
     "/v1/exports/{export_id:str}/content",
     Contract(
         operation_id="download_export",
+        scope="exports:create",
+        reveals_costs=True,
         summary="Download an exported file, or a range of it",
         description="A download that broke is gone on with by `Range: bytes=N-` and `If-Range` "
         "with the ETag of the first answer. `Repr-Digest` is the SHA-256 of the whole file "
@@ -206,6 +211,8 @@ async def download_export(request: ApiRequest) -> Any:
     "/v1/exports/{export_id:str}/sidecar",
     Contract(
         operation_id="get_export_sidecar",
+        scope="exports:create",
+        reveals_costs=True,
         summary="Read what an exported file holds, and where it comes from",
         description="The query, the columns with their units, rows, bytes, SHA-256, the batches "
         "with their model versions and pricings. Keep it beside the file.",

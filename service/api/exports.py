@@ -44,6 +44,8 @@ FORMATS = (
     "/v1/exports",
     Contract(
         operation_id="export_results",
+        scope="exports:create",
+        reveals_costs=True,
         summary="Export results as CSV, JSON Lines, Parquet or an Arrow stream",
         description="The same filters as the list of results; rows in the order of batches and "
         "points, or up to 1 000 000 of them by `order_by` (422 above that). " + FORMATS,
@@ -69,6 +71,8 @@ async def export_results(request: ApiRequest) -> Any:
     "/v1/exports/comparison",
     Contract(
         operation_id="export_comparison",
+        scope="exports:create",
+        reveals_costs=True,
         summary="Export a comparison of two batches",
         description="Each row is a point that both batches have: its key, and of every compared "
         "column past, new, difference and relative; the cost of the loss likewise. " + FORMATS,

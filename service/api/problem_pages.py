@@ -45,6 +45,7 @@ class ProblemPath(Struct, frozen=True, kw_only=True):
     "/problems",
     Contract(
         operation_id="list_problem_types",
+        scope=None,
         summary="All kinds of problem, as a page",
         tag="Service",
         answers={200: Answer(description="A page", media_types=(HTML,))},
@@ -65,6 +66,7 @@ async def list_problem_types(request: ApiRequest) -> ApiResponse:
     "/problems/{slug:str}",
     Contract(
         operation_id="explain_problem_type",
+        scope=None,
         summary="What a kind of problem means, as a page",
         tag="Service",
         path=ProblemPath,

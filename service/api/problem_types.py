@@ -33,6 +33,21 @@ PROBLEM_TYPES: Final[dict[str, ProblemType]] = dict(
             "is unknown, repeated or malformed. errors names each parameter.",
         ),
         _type(
+            "unauthenticated",
+            401,
+            "Nobody is known by this request",
+            "Send Authorization: Bearer with an API key (trn_<id>_<secret>, from an administrator "
+            "of the team) or with a token of the configured issuer. detail says whether the key "
+            "or token is missing, unknown, expired or revoked.",
+        ),
+        _type(
+            "missing-scope",
+            403,
+            "The key or person may not do this",
+            "detail names the scope that is missing. An administrator of the team can make a key "
+            "of a role that has it.",
+        ),
+        _type(
             "foreign-host",
             403,
             "The request names a foreign host",
@@ -195,6 +210,20 @@ PROBLEM_TYPES: Final[dict[str, ProblemType]] = dict(
             428,
             "The change needs If-Match",
             "Send If-Match with the ETag of the version that the change is based on.",
+        ),
+        _type(
+            "too-many-requests",
+            429,
+            "Too many requests in this minute",
+            "Each key has a number of requests a minute, shown by RateLimit-Policy; Retry-After "
+            "says when the next ones are answered.",
+        ),
+        _type(
+            "quota-exceeded",
+            429,
+            "The team has computed its points of this hour",
+            "Each team has a number of points an hour, shown by GET /v1/meta; Retry-After says "
+            "when the next hour begins.",
         ),
         _type(
             "client-error",

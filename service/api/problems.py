@@ -15,7 +15,7 @@ from service.api.parameters import ParameterFault
 from service.api.problem_types import PROBLEM_TYPES, ProblemType
 from service.api.tracing import trace_id_of
 from service.db.engine import OperationalError
-from service.errors import Fault, TrainardError
+from service.errors import Fault, OverLimitError, TrainardError
 from service.model.problems import InvalidScenario
 
 RETRY_AFTER_S = 5
@@ -85,6 +85,10 @@ def answer_error(request: ApiRequest, error: Exception) -> ApiResponse:
         headers["Allow"] = allowed_methods((error.headers or {}).get("allow", ""))
     if kind.status == 503 or kind.slug in {"batch-not-finished", "export-not-finished"}:
         headers["Retry-After"] = str(RETRY_AFTER_S)
+    if isinstance(error, OverLimitError):
+        headers["Retry-After"] = str(error.retry_after_s)
+    if kind.status == 401:
+        headers["WWW-Authenticate"] = 'Bearer realm="trainard"'
     if kind.status >= 500 and not isinstance(error, TrainardError):
         log.error("request_failed", trace_id=trace_id_of(request.scope), exc_info=error)
     problem = Problem(

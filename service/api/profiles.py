@@ -84,6 +84,7 @@ class ProfileListQuery(PageQuery, frozen=True, kw_only=True):
     PATH,
     Contract(
         operation_id="create_profile",
+        scope="profiles:write",
         summary="Create a cluster profile",
         description="It becomes revision 1. `defaults` is a whole scenario, checked as such; "
         "batches and evaluations name the profile as `slug` or `slug@revision`.",
@@ -111,6 +112,7 @@ async def create_profile(request: ApiRequest) -> ApiResponse:
     PATH,
     Contract(
         operation_id="list_profiles",
+        scope="profiles:read",
         summary="List cluster profiles with their newest revision, by slug",
         tag=TAG,
         query=ProfileListQuery,
@@ -150,6 +152,7 @@ async def list_profiles(request: ApiRequest) -> ApiResponse:
     PATH + "/{slug:str}",
     Contract(
         operation_id="get_profile",
+        scope="profiles:read",
         summary="Read a cluster profile with its newest revision",
         tag=TAG,
         path=ProfilePath,
@@ -171,6 +174,7 @@ async def get_profile(request: ApiRequest) -> ApiResponse:
     PATH + "/{slug:str}/revisions",
     Contract(
         operation_id="list_profile_revisions",
+        scope="profiles:read",
         summary="List the revisions of a profile, newest first",
         tag=TAG,
         path=ProfilePath,
@@ -202,6 +206,7 @@ async def list_profile_revisions(request: ApiRequest) -> ApiResponse:
     PATH + "/{slug:str}/revisions",
     Contract(
         operation_id="revise_profile",
+        scope="profiles:write",
         summary="Make the next revision of a profile",
         description="The body replaces the revision before as a whole; earlier revisions stay "
         "and can be named for ever. If-Match is the ETag of the profile.",
@@ -240,6 +245,7 @@ async def revise_profile(request: ApiRequest) -> ApiResponse:
     PATH + "/{slug:str}/revisions/{revision:str}",
     Contract(
         operation_id="get_profile_revision",
+        scope="profiles:read",
         summary="Read one revision of a profile; it never changes",
         tag=TAG,
         path=RevisionPath,
@@ -263,6 +269,7 @@ async def get_profile_revision(request: ApiRequest) -> ApiResponse:
     PATH + "/{slug:str}/archival",
     Contract(
         operation_id="archive_profile",
+        scope="profiles:write",
         summary="Archive a profile: readable, but refused in new work",
         description="Repeating it with the current ETag changes nothing.",
         tag=TAG,
@@ -288,6 +295,7 @@ async def archive_profile(request: ApiRequest) -> ApiResponse:
     PATH + "/{slug:str}/archival",
     Contract(
         operation_id="restore_profile",
+        scope="profiles:write",
         summary="Take an archived profile back into use",
         tag=TAG,
         path=ProfilePath,

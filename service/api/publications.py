@@ -20,6 +20,7 @@ TAG = "Results"
     PATH,
     Contract(
         operation_id="publish_batch",
+        scope="batches:write",
         summary="Publish a batch for BI tools (PostgreSQL only)",
         description="Its computed points become rows of `bi.result_point`, a partition of their "
         "own: one typed column for each input and output, with unit and meaning as the column's "
@@ -59,6 +60,7 @@ async def publish_batch(request: ApiRequest) -> ApiResponse:
     PATH,
     Contract(
         operation_id="get_publication",
+        scope="batches:read",
         summary="Read how far the publication of a batch is",
         tag=TAG,
         path=BatchPath,
@@ -82,6 +84,7 @@ async def get_publication(request: ApiRequest) -> ApiResponse:
     PATH,
     Contract(
         operation_id="unpublish_batch",
+        scope="batches:write",
         summary="Drop the published rows of a batch; the batch stays",
         tag=TAG,
         path=BatchPath,

@@ -100,6 +100,7 @@ class ImportQuery(Struct, frozen=True, kw_only=True):
     PATH,
     Contract(
         operation_id="create_rate",
+        scope="costs:write",
         summary="Record a dated GPU-hour rate",
         description="Valid on the days of `[valid_from, valid_until)`. A key (gpu_type, currency, "
         "cost_center) has at most one rate a day: an overlap is a 409 that names every rate "
@@ -127,6 +128,8 @@ async def create_rate(request: ApiRequest) -> ApiResponse:
     PATH,
     Contract(
         operation_id="list_rates",
+        scope="costs:read",
+        reveals_costs=True,
         summary="List rates by GPU type, currency, cost center and first day",
         tag=TAG,
         query=RateListQuery,
@@ -162,6 +165,8 @@ async def list_rates(request: ApiRequest) -> ApiResponse:
     PATH + "/resolution",
     Contract(
         operation_id="resolve_rate",
+        scope="costs:read",
+        reveals_costs=True,
         summary="Which rate prices a day, and why",
         description="A rate of exactly the cost center wins over one without a cost center. "
         "`rate` is null when no rate is valid on the day, which is a normal state.",
@@ -187,6 +192,8 @@ async def resolve_rate(request: ApiRequest) -> ApiResponse:
     PATH + "/{rate_id:str}",
     Contract(
         operation_id="get_rate",
+        scope="costs:read",
+        reveals_costs=True,
         summary="Read a rate, current or corrected",
         tag=TAG,
         path=RatePath,
@@ -208,6 +215,7 @@ async def get_rate(request: ApiRequest) -> ApiResponse:
     PATH + "/{rate_id:str}/corrections",
     Contract(
         operation_id="correct_rate",
+        scope="costs:write",
         summary="Correct a rate: a new row replaces it, the old one stays readable",
         description="What the body does not name stays as it was. The key (gpu_type, currency, "
         "cost_center) cannot change. To end a rate, correct its `valid_until`.",
@@ -240,6 +248,7 @@ async def correct_rate(request: ApiRequest) -> ApiResponse:
     PATH + "/imports",
     Contract(
         operation_id="import_rates",
+        scope="costs:write",
         summary="Import rates from CSV: all of them or none",
         description="Columns gpu_type, currency, price_per_gpu_hour, valid_from, source, and "
         "optionally cost_center and valid_until, in any order. Every fault is named as "

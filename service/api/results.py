@@ -39,6 +39,8 @@ class ResultPath(Struct, frozen=True, kw_only=True):
     "/v1/results",
     Contract(
         operation_id="list_results",
+        scope="results:read",
+        reveals_costs=True,
         summary="List results across batches",
         description=LISTING,
         tag=TAG,
@@ -57,6 +59,8 @@ async def list_results(request: ApiRequest) -> ApiResponse:
     "/v1/scenario-batches/{batch_id:str}/results",
     Contract(
         operation_id="list_batch_results",
+        scope="results:read",
+        reveals_costs=True,
         summary="List the results of a batch",
         description=LISTING + " A batch that has not ended answers 409 `batch-not-finished`.",
         tag=TAG,
@@ -78,6 +82,8 @@ async def list_batch_results(request: ApiRequest) -> ApiResponse:
     "/v1/results/{result_id:str}",
     Contract(
         operation_id="get_result",
+        scope="results:read",
+        reveals_costs=True,
         summary="Read one result with everything needed to reproduce it",
         tag=TAG,
         path=ResultPath,

@@ -89,6 +89,7 @@ class Readiness(msgspec.Struct, frozen=True, kw_only=True):
     "/healthz",
     Contract(
         operation_id="get_health",
+        scope=None,
         summary="Whether the process answers",
         tag=TAG,
         answers={200: Answer(description="It does", body=Health)},
@@ -105,6 +106,7 @@ async def get_health(request: ApiRequest) -> ApiResponse:
     "/readyz",
     Contract(
         operation_id="get_readiness",
+        scope=None,
         summary="Whether requests can be served",
         description="503 when the database cannot be reached, its tables are of another version "
         "than the program, or batches are not looked after. That no worker lives is only a "
@@ -152,6 +154,7 @@ async def get_readiness(request: ApiRequest) -> ApiResponse:
     "/metrics",
     Contract(
         operation_id="get_metrics",
+        scope="service:read",
         summary="Metrics of this process and of the queue for Prometheus",
         description="`trainard_http_…`, `trainard_evaluations` and `trainard_points` count this "
         "process; the others are of the whole service, whichever process is asked. While the "
@@ -172,6 +175,7 @@ async def get_metrics(request: ApiRequest) -> ApiResponse:
     "/v1/workers",
     Contract(
         operation_id="list_workers",
+        scope="service:read",
         summary="List the processes that compute batches",
         description="A process that serves a SQLite file is listed from its first batch on.",
         tag=TAG,
@@ -189,6 +193,7 @@ async def get_workers(request: ApiRequest) -> ApiResponse:
     "/v1/meta",
     Contract(
         operation_id="get_meta",
+        scope="service:read",
         summary="Versions and limits",
         tag=TAG,
         answers={200: Answer(description="Versions and limits", body=About)},
@@ -213,6 +218,7 @@ async def get_meta(request: ApiRequest) -> ApiResponse:
     "/openapi.json",
     Contract(
         operation_id="get_openapi",
+        scope=None,
         summary="This description",
         tag=TAG,
         conditional_get=True,

@@ -27,9 +27,10 @@ def settings_of(request: ApiRequest) -> Settings:
     return settings
 
 
-def actor_of(request: ApiRequest) -> Actor:  # noqa: ARG001 - keys will be read from the request
-    """Who acts; until keys exist it is the default team."""
-    return Actor()
+def actor_of(request: ApiRequest) -> Actor:
+    """Who acts; the gate has found it out before the handler was called."""
+    actor: Actor = request.state.actor
+    return actor
 
 
 async def in_thread(work: Callable[[], T]) -> T:

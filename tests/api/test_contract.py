@@ -44,7 +44,9 @@ ANSWERS = {200: Answer(description="Done", body=Body)}
     ],
 )
 def test_statuses_follow_from_what_is_read(contract: dict[str, Any], statuses: set[int]) -> None:
-    made = Contract(operation_id="x", summary="x", tag="Service", answers=ANSWERS, **contract)
+    made = Contract(
+        operation_id="x", summary="x", tag="Service", scope=None, answers=ANSWERS, **contract
+    )
     assert set(made.problem_statuses) == statuses
 
 
@@ -55,6 +57,7 @@ def test_statuses_follow_from_what_is_read(contract: dict[str, Any], statuses: s
         operation_id="keyed",
         summary="Reads headers",
         tag="Service",
+        scope=None,
         answers=ANSWERS,
         idempotent=True,
         request_headers=(
@@ -83,6 +86,7 @@ async def _parts() -> AsyncIterator[bytes]:
         operation_id="streamed",
         summary="Streams",
         tag="Service",
+        scope=None,
         answers={200: Answer(description="A file", media_types=("text/csv",))},
     ),
 )
@@ -121,7 +125,7 @@ def test_a_path_that_the_contract_does_not_know_is_refused(app: Litestar) -> Non
     @operation(
         "GET",
         "/things/{id:str}",
-        Contract(operation_id="thing", summary="x", tag="Service", answers=ANSWERS),
+        Contract(operation_id="thing", summary="x", tag="Service", scope=None, answers=ANSWERS),
     )
     async def thing(request: ApiRequest) -> ApiResponse:  # noqa: ARG001
         return json_answer(Body())
@@ -144,6 +148,7 @@ def test_two_documents_of_one_name_are_refused(app: Litestar) -> None:
             operation_id="another",
             summary="x",
             tag="Service",
+            scope=None,
             answers={200: Answer(description="x", body=Health)},
         ),
     )

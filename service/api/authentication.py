@@ -1,0 +1,94 @@
+"""Who sends a request: an API key, a bearer token, or anybody while no key exists."""
+
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from functools import partial
+from typing import Final, TypeVar
+
+import msgspec
+
+from service.api.contract import ApiRequest
+from service.api.tracing import trace_id_of
+from service.api.transactions import in_thread
+from service.db.api_keys import any_key
+from service.db.engine import Connection, Database
+from service.errors import MalformedError, UnauthenticatedError
+from service.jobs.actors import Actor
+from service.jobs.key_checks import actor_of_key
+from service.jobs.key_tokens import PREFIX
+from service.settings import Settings
+
+T = TypeVar("T")
+
+# How long an open service may go on without knowing that the first key was made
+OPEN_CHECK_S: Final = 0.2
+MAX_TOKEN_LENGTH: Final = 16_384
+MAX_REQUEST_LENGTH: Final = 500
+
+
+class Authenticator:
+    """Finds the actor of a request; every key is looked up anew, so that revoking acts at once."""
+
+    def __init__(self, database: Database, settings: Settings) -> None:
+        self._database = database
+        self._settings = settings
+        self._is_closed = False
+        self._checked_at = -OPEN_CHECK_S
+
+    async def actor(self, request: ApiRequest) -> Actor:
+        """The actor; raises `UnauthenticatedError` (401)."""
+        token = _bearer_token(request)
+        if token is None:
+            if await self.is_open():
+                return _described(request, Actor())
+            raise UnauthenticatedError(
+                "the header Authorization is missing: send Bearer with an API key"
+            )
+        if token.startswith(PREFIX):
+            return _described(request, await in_thread(partial(self._of_key, token)))
+        raise UnauthenticatedError("the bearer token is no API key (trn_<id>_<secret>)")
+
+    async def is_open(self) -> bool:
+        """Whether no key was ever made: then everybody who reaches the service may do all."""
+        if self._is_closed:
+            return False
+        now = time.monotonic()
+        if now - self._checked_at >= OPEN_CHECK_S:
+            self._is_closed = await in_thread(partial(self._read, any_key))
+            self._checked_at = now
+        return not self._is_closed
+
+    def _of_key(self, token: str) -> Actor:
+        return self._read(lambda connection: actor_of_key(connection, token, datetime.now(UTC)))
+
+    def _read(self, use_case: Callable[[Connection], T]) -> T:
+        with self._database.read() as connection:
+            return use_case(connection)
+
+
+def _bearer_token(request: ApiRequest) -> str | None:
+    values = request.headers.getall("authorization", [])
+    if not values:
+        return None
+    if len(values) > 1:
+        raise MalformedError("the header Authorization stands twice")
+    scheme, _, token = values[0].strip().partition(" ")
+    token = token.strip()
+    if scheme.lower() != "bearer" or not token:
+        raise UnauthenticatedError("the header Authorization must be: Bearer, a space, the key")
+    if len(token) > MAX_TOKEN_LENGTH:
+        raise UnauthenticatedError(f"the bearer token is longer than {MAX_TOKEN_LENGTH} characters")
+    return token
+
+
+def _described(request: ApiRequest, actor: Actor) -> Actor:
+    query = request.scope["query_string"].decode("latin-1")
+    path = request.scope["path"] + (f"?{query}" if query else "")
+    client = request.scope.get("client")
+    return msgspec.structs.replace(
+        actor,
+        request=f"{request.method} {path}"[:MAX_REQUEST_LENGTH],
+        trace_id=trace_id_of(request.scope),
+        address=client[0] if client else None,
+    )
