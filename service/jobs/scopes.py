@@ -43,8 +43,6 @@ _PLANNING: Final[frozenset[Scope]] = _READING | _only("profiles:write", "batches
 _FINANCE: Final[frozenset[Scope]] = _READING | _only(
     "batches:write", "costs:read", "costs:write", "costs:approve"
 )
-    "batches:write", "costs:read", "costs:write", "costs:approve"
-)
 
 # What a role holds when nothing else is said.
 ROLE_SCOPES: Final[dict[Role, frozenset[Scope]]] = {
