@@ -15,6 +15,7 @@ from service.api.openapi_parts import (
     IF_MATCH,
     IF_NONE_MATCH,
     INFO_DESCRIPTION,
+    SECURITY_SCHEMES,
     TAGS,
     Part,
     problem_responses,
@@ -49,6 +50,7 @@ def document(app: Litestar) -> Part:
         "components": {
             "headers": HEADERS,
             "responses": problem_responses(PROBLEM),
+            "securitySchemes": SECURITY_SCHEMES,
             "schemas": dict(sorted(schemas.components.items())),
         },
     }
@@ -103,14 +105,20 @@ def _operation(path: str, contract: Contract, schemas: _Schemas) -> Part:
         "summary": contract.summary,
         "tags": [contract.tag],
     }
-    if contract.description:
-        described["description"] = contract.description
+    if text := _description(contract):
+        described["description"] = text
+    described["security"] = [{"bearer": []}] if contract.scope else []
     if parameters := _parameters(path, contract, schemas):
         described["parameters"] = parameters
     if contract.has_body:
         described["requestBody"] = _request_body(contract, schemas)
     described["responses"] = _responses(contract, schemas)
     return described
+
+
+def _description(contract: Contract) -> str:
+    needs = f"Needs the scope `{contract.scope}`." if contract.scope else "Needs no key."
+    return f"{contract.description} {needs}".strip()
 
 
 def _parameters(path: str, contract: Contract, schemas: _Schemas) -> list[Part]:

@@ -71,14 +71,39 @@ HEADERS: Final[dict[str, Part]] = {
         "description": "SHA-256 of the whole file (RFC 9530).",
         "schema": {"type": "string", "pattern": "^sha-256=:[A-Za-z0-9+/]{43}=:$"},
     },
+    "RateLimit": {
+        "description": "What is left of a limit, and in how many seconds it is whole again "
+        "(draft-ietf-httpapi-ratelimit-headers).",
+        "schema": {"type": "string"},
+        "example": '"requests";r=2999;t=60',
+    },
+    "RateLimit-Policy": {
+        "description": "The limits that the request counts towards: how many, in how many seconds.",
+        "schema": {"type": "string"},
+        "example": '"requests";q=3000;w=60',
+    },
     "Retry-After": {
         "description": "Seconds to wait before asking again.",
         "schema": {"type": "integer", "minimum": 0},
+    },
+    "WWW-Authenticate": {
+        "description": "How to say who sends the request.",
+        "schema": {"type": "string"},
+        "example": 'Bearer realm="trainard"',
     },
     "X-Request-Id": {
         "description": "Names the request in the log; the caller's own where one was sent.",
         "schema": {"type": "string"},
     },
+}
+
+SECURITY_SCHEMES: Final[dict[str, Part]] = {
+    "bearer": {
+        "type": "http",
+        "scheme": "bearer",
+        "description": "An API key `trn_<id>_<secret>`, or a token of the configured OIDC issuer. "
+        "A service on loopback for which no key was ever made needs none.",
+    }
 }
 
 IF_MATCH: Final[Part] = {
@@ -98,7 +123,8 @@ IF_NONE_MATCH: Final[Part] = {
 
 _PROBLEM_DESCRIPTIONS: Final = {
     400: "The request cannot be read.",
-    403: "The request comes from a foreign host or page.",
+    401: "Nobody is known by the API key or token of the request.",
+    403: "A scope is missing, or the request comes from a foreign host or page.",
     404: "There is no such object.",
     406: "The service has no such format.",
     409: "The request clashes with what is stored.",
@@ -108,6 +134,7 @@ _PROBLEM_DESCRIPTIONS: Final = {
     416: "The range begins behind the last byte.",
     422: "The body breaks a rule; `errors` names every value that is refused.",
     428: "If-Match is missing.",
+    429: "Over the limit of this minute or hour.",
     500: "The service has a defect.",
     503: "The service cannot do this now.",
 }
@@ -147,7 +174,8 @@ def problem_responses(media_type: str) -> dict[str, Part]:
 
 
 def _problem_headers(status: int) -> Part:
-    names = ["X-Request-Id", *(["Retry-After"] if status == 503 else [])]
+    more = {401: "WWW-Authenticate", 429: "Retry-After", 503: "Retry-After"}.get(status)
+    names = ["X-Request-Id", *([more] if more else [])]
     return {name: {"$ref": f"#/components/headers/{name}"} for name in names}
 
 
