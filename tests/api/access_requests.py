@@ -1,0 +1,170 @@
+"""A request of each operation on the objects of a world, and how it may be answered.
+
+`own` makes a request on the world's own objects (as often as asked, each time one that can
+succeed); `foreign` one that names an object of that world and is sent by another team, or None
+for operations that name none.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from tests.api.access_world import SCENARIO, Call, World
+
+CSV_HEADER = "gpu_type,currency,price_per_gpu_hour,valid_from,source\n"
+PROFILES = "/v1/cluster-profiles"
+RATES = "/v1/gpu-hour-rates"
+BATCHES = "/v1/scenario-batches"
+ANY_VERSION = {"If-Match": '"1"'}
+Make = Callable[[World], Call]
+
+
+class Request(msgspec.Struct, frozen=True, kw_only=True):
+    own: Make
+    foreign: Make | None = None
+
+
+def _get(path: str) -> Request:
+    """A read whose path or query names an object of the world."""
+
+    def make(world: World) -> Call:
+        return "GET", path.format(world=world), {}
+
+    return Request(own=make, foreign=make if "{world" in path else None)
+
+
+def _on_batch(method: str, suffix: str, **arguments: Any) -> Request:
+    """A change of a batch: one of its own for each request, and its current version."""
+
+    def own(world: World) -> Call:
+        path = f"{BATCHES}/{world.new_batch()}"
+        return method, path + suffix, {"headers": world.etag(path), **arguments}
+
+    def foreign(world: World) -> Call:
+        path = f"{BATCHES}/{world.batch}"
+        return method, path + suffix, {"headers": world.etag(path), **arguments}
+
+    return Request(own=own, foreign=foreign)
+
+
+def _revision_body(world: World) -> dict[str, Any]:
+    return {"name": world.name, "gpu_type": "H100", "defaults": SCENARIO}
+
+
+def _on_profile(method: str, suffix: str, *, archived: bool = False) -> Request:
+    def own(world: World) -> Call:
+        path = f"{PROFILES}/{world.new_profile()}"
+        if archived:
+            world.admin("POST", f"{path}/archival", headers=world.etag(path))
+        return method, path + suffix, {"headers": world.etag(path)}
+
+    def foreign(world: World) -> Call:
+        return method, f"{PROFILES}/{world.slug}{suffix}", {"headers": ANY_VERSION}
+
+    return Request(own=own, foreign=foreign)
+
+
+def _revise(slug: str, world: World) -> Call:
+    path = f"{PROFILES}/{slug}"
+    return (
+        "POST",
+        f"{path}/revisions",
+        {"headers": world.etag(path), "json": _revision_body(world)},
+    )
+
+
+def _correct(rate: str, world: World) -> Call:
+    path = f"{RATES}/{rate}"
+    body = {"valid_until": "2026-12-31", "reason": world.name}
+    return "POST", f"{path}/corrections", {"headers": world.etag(path), "json": body}
+
+
+def _delete_export(export: str, world: World) -> Call:
+    path = f"/v1/exports/{export}"
+    return "DELETE", path, {"headers": world.etag(path)}
+
+
+REQUESTS: dict[str, Request] = {
+    "get_health": _get("/healthz"),
+    "get_readiness": _get("/readyz"),
+    "get_metrics": _get("/metrics"),
+    "get_openapi": _get("/openapi.json"),
+    "list_problem_types": _get("/problems"),
+    "explain_problem_type": _get("/problems/not-found"),
+    "list_workers": _get("/v1/workers"),
+    "get_meta": _get("/v1/meta"),
+    "evaluate_scenario": Request(
+        own=lambda _: ("POST", "/v1/evaluations", {"json": {"scenario": SCENARIO}}),
+        foreign=lambda world: ("POST", "/v1/evaluations", {"json": {"profile": world.slug}}),
+    ),
+    "list_profiles": _get(PROFILES),
+    "get_profile": _get(PROFILES + "/{world.slug}"),
+    "list_profile_revisions": _get(PROFILES + "/{world.slug}/revisions"),
+    "get_profile_revision": _get(PROFILES + "/{world.slug}/revisions/1"),
+    "create_profile": Request(own=lambda world: ("POST", PROFILES, {"json": world.profile_body()})),
+    "revise_profile": Request(
+        own=lambda world: _revise(world.slug, world),
+        foreign=lambda world: _revise(world.slug, world),
+    ),
+    "archive_profile": _on_profile("POST", "/archival"),
+    "restore_profile": _on_profile("DELETE", "/archival", archived=True),
+    "list_rates": _get(RATES),
+    "get_rate": _get(RATES + "/{world.rate}"),
+    "resolve_rate": _get(RATES + "/resolution?gpu_type=H100&currency=EUR&on=2026-11-29"),
+    "create_rate": Request(own=lambda world: ("POST", RATES, {"json": world.rate_body()})),
+    "correct_rate": Request(
+        own=lambda world: _correct(world.new_rate(), world),
+        foreign=lambda world: _correct(world.rate, world),
+    ),
+    "import_rates": Request(
+        own=lambda world: (
+            "POST",
+            f"{RATES}/imports",
+            {
+                "content": f"{CSV_HEADER}{world.unique()},EUR,1.00,2026-01-01,memo\n",
+                "headers": {"Content-Type": "text/csv"},
+            },
+        )
+    ),
+    "list_batches": _get(BATCHES),
+    "get_batch": _get(BATCHES + "/{world.batch}"),
+    "list_batch_errors": _get(BATCHES + "/{world.batch}/errors"),
+    "watch_batch": _get(BATCHES + "/{world.batch}/events"),
+    "get_publication": _get(BATCHES + "/{world.batch}/publication"),
+    "list_pricings": _get(BATCHES + "/{world.batch}/pricings"),
+    "list_batch_results": _get(BATCHES + "/{world.batch}/results"),
+    "submit_batch": Request(
+        own=lambda world: ("POST", BATCHES, {"json": world.batch_body()}),
+        foreign=lambda world: (
+            "POST",
+            BATCHES,
+            {"json": {"name": "x", "items": [{"custom_id": "x", "profile": world.slug}]}},
+        ),
+    ),
+    "cancel_batch": _on_batch("POST", "/cancellation"),
+    "retry_batch": _on_batch("POST", "/retries"),
+    "reprice_batch": _on_batch("POST", "/repricings", json={"currency": "EUR"}),
+    "publish_batch": _on_batch("POST", "/publication"),
+    "unpublish_batch": _on_batch("DELETE", "/publication"),
+    "delete_batch": _on_batch("DELETE", ""),
+    "list_results": _get("/v1/results"),
+    "get_result": _get("/v1/results/{world.batch}.3"),
+    "compare_batches": _get("/v1/comparisons?baseline={world.batch}&candidate={world.batch}"),
+    "read_loss_history": _get("/v1/loss-history?scenario=one%20slow%20GPU"),
+    "export_results": _get("/v1/exports?format=csv"),
+    "export_comparison": _get(
+        "/v1/exports/comparison?format=csv&baseline={world.batch}&candidate={world.batch}"
+    ),
+    "create_export": Request(
+        own=lambda world: ("POST", "/v1/exports", {"json": {"batch": world.batch}}),
+        foreign=lambda world: ("POST", "/v1/exports", {"json": {"batch": world.batch}}),
+    ),
+    "get_export": _get("/v1/exports/{world.export}"),
+    "download_export": _get("/v1/exports/{world.export}/content"),
+    "get_export_sidecar": _get("/v1/exports/{world.export}/sidecar"),
+    "delete_export": Request(
+        own=lambda world: _delete_export(world.new_export(), world),
+        foreign=lambda world: _delete_export(world.export, world),
+    ),
+}

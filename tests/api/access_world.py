@@ -1,0 +1,95 @@
+"""What one team has on a running service, and a request of each operation that addresses it."""
+
+import itertools
+import time
+from typing import Any
+
+import httpx
+
+from service.api.examples import BATCH_EXAMPLES
+
+(SLOW, *_) = BATCH_EXAMPLES.values()
+SCENARIO = SLOW["items"][0]["scenario"]
+FINISHED_WITHIN_S = 60
+# method, path, further arguments of httpx
+Call = tuple[str, str, dict[str, Any]]
+
+
+class World:
+    """The objects of one team, made through the API with its administrator's key."""
+
+    def __init__(self, client: Any, headers: dict[str, str], name: str) -> None:
+        self.name = name
+        self._client = client
+        self.headers = headers
+        self._numbers = itertools.count()
+        self.slug = self.new_profile()
+        self.rate = self.new_rate()
+        self.batch = self.new_batch()
+        self.export = self.new_export()
+
+    @property
+    def marks(self) -> list[str]:
+        """Texts that nobody of another team may ever read."""
+        return [self.name, self.rate, self.batch, self.export]
+
+    def admin(self, method: str, path: str, **arguments: Any) -> httpx.Response:
+        headers = {**self.headers, **arguments.pop("headers", {})}
+        answer: httpx.Response = self._client.request(method, path, headers=headers, **arguments)
+        assert answer.status_code < 300, answer.text
+        return answer
+
+    def unique(self) -> str:
+        return f"{self.name}-{next(self._numbers)}"
+
+    def profile_body(self) -> dict[str, Any]:
+        return {
+            "slug": self.unique(),
+            "name": self.name,
+            "gpu_type": "H100",
+            "defaults": SCENARIO,
+        }
+
+    def rate_body(self) -> dict[str, Any]:
+        return {
+            "gpu_type": self.unique(),
+            "price_per_gpu_hour": {"amount": "1.00", "currency": "EUR"},
+            "valid_from": "2026-01-01",
+            "source": self.name,
+        }
+
+    def batch_body(self) -> dict[str, Any]:
+        return {**SLOW, "name": self.unique()}
+
+    def new_profile(self) -> str:
+        body = self.profile_body()
+        self.admin("POST", "/v1/cluster-profiles", json=body)
+        slug: str = body["slug"]
+        return slug
+
+    def new_rate(self) -> str:
+        rate_id: str = self.admin("POST", "/v1/gpu-hour-rates", json=self.rate_body()).json()["id"]
+        return rate_id
+
+    def new_batch(self) -> str:
+        made = self.admin("POST", "/v1/scenario-batches", json=self.batch_body())
+        path = made.headers["location"]
+        self._wait(path)
+        batch_id: str = made.json()["id"]
+        return batch_id
+
+    def new_export(self) -> str:
+        made = self.admin("POST", "/v1/exports", json={"batch": self.batch, "format": "csv"})
+        path = f"/v1/exports/{made.json()['id']}"
+        self._wait(path)
+        export_id: str = made.json()["id"]
+        return export_id
+
+    def etag(self, path: str) -> dict[str, str]:
+        return {"If-Match": self.admin("GET", path).headers["etag"]}
+
+    def _wait(self, path: str) -> None:
+        deadline = time.monotonic() + FINISHED_WITHIN_S
+        while (state := self.admin("GET", path).json()["state"]) != "succeeded":
+            assert time.monotonic() < deadline, state
+            time.sleep(0.02)
