@@ -80,7 +80,8 @@ class RequestHeader(msgspec.Struct, frozen=True, kw_only=True):
 IDEMPOTENCY_KEY = RequestHeader(
     name="Idempotency-Key",
     description="Any text that names this attempt, e.g. a UUID: the same key and body get the "
-    "same answer, and nothing is created twice.",
+    "same answer, and nothing is created twice. A key is its sender's own and is remembered for "
+    "7 days.",
     pattern=r"^[\x21-\x7e]{1,255}$",
     example="7d3f0c9b-e8a1-4d4f-9d2b-6f0c1a5e8b21",
 )

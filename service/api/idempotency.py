@@ -15,9 +15,14 @@ from service.db.idempotency import KeyedRequest, StoredAnswer, run_once
 
 
 class Created(msgspec.Struct, frozen=True, kw_only=True):
-    """What a creating use case answers with."""
+    """What a creating use case answers with.
+
+    `stored_document` is what is stored, and answered to a repetition, in place of a document with
+    a secret that is shown once.
+    """
 
     document: Any
+    stored_document: Any | None = None
     status: int = 201
     headers: dict[str, str] = {}
 
@@ -25,16 +30,17 @@ class Created(msgspec.Struct, frozen=True, kw_only=True):
 async def create_once(request: ApiRequest, create: Callable[[Connection], Created]) -> ApiResponse:
     """Run `create` in one write transaction, in a thread, and answer with what it returns.
 
-    With an Idempotency-Key the answer is stored in the same transaction; a second request with
-    the same key, path and body gets it again, with `Idempotent-Replayed: true`.
+    With an Idempotency-Key the answer is stored in the same transaction; a second request of the
+    same principal with the same key, path and body gets it again, with `Idempotent-Replayed: true`.
     """
-    database = database_of(request)
+    database, actor = database_of(request), actor_of(request)
     key = request.headers.get("idempotency-key")
     if key is None:
         stored = await in_thread(partial(_create, database, create))
         return _answered(stored)
     keyed = KeyedRequest(
-        team_id=actor_of(request).team_id,
+        team_id=actor.team_id,
+        principal=actor.principal,
         key=key,
         method=request.method,
         # With its query: validate_only and the like make another request of it.
@@ -53,8 +59,12 @@ def _create(database: Database, create: Callable[[Connection], Created]) -> Stor
 
 
 def _stored(created: Created) -> StoredAnswer:
+    kept = created.stored_document
     return StoredAnswer(
-        status=created.status, headers=created.headers, body=encode(created.document)
+        status=created.status,
+        headers=created.headers,
+        body=encode(created.document),
+        kept_body=None if kept is None else encode(kept),
     )
 
 

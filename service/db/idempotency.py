@@ -1,10 +1,11 @@
 """Answers that are given once: a key, and what was answered to its first request."""
 
 from collections.abc import Callable
+from datetime import datetime
 from uuid import UUID
 
 import msgspec
-from sqlalchemy import Row, insert, select, update
+from sqlalchemy import Row, delete, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from service.db.engine import Connection, Database
@@ -12,20 +13,31 @@ from service.db.tables import idempotency_key as keys
 from service.errors import ConflictError, InvalidError
 
 MAX_TRIES = 5
+# Answers forgotten by one transaction
+FORGOTTEN_PER_STEP = 1_000
 
 
 class StoredAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """An answer as it was sent."""
+    """An answer as it was sent.
+
+    `kept_body` is what is stored and given to repetitions instead, where the answer has a secret
+    in it that is shown once.
+    """
 
     status: int
     headers: dict[str, str]
     body: bytes
+    kept_body: bytes | None = None
 
 
 class KeyedRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """What a key is bound to: the same key with anything else here is refused."""
+    """What a key is bound to: the same key with anything else here is refused.
+
+    A key is its sender's own: another principal's answer may hold what this one must not see.
+    """
 
     team_id: UUID
+    principal: str
     key: str
     method: str
     path: str
@@ -63,13 +75,18 @@ def run_once(
 def _run_in(
     connection: Connection, request: KeyedRequest, create: Callable[[Connection], StoredAnswer]
 ) -> tuple[StoredAnswer, bool]:
-    mine = (keys.c.team_id == request.team_id) & (keys.c.key == request.key)
+    mine = (
+        (keys.c.team_id == request.team_id)
+        & (keys.c.principal == request.principal)
+        & (keys.c.key == request.key)
+    )
     if earlier := connection.execute(select(keys).where(mine)).one_or_none():
         return _replayed(earlier, request), True
     try:
         connection.execute(
             insert(keys).values(
                 team_id=request.team_id,
+                principal=request.principal,
                 key=request.key,
                 method=request.method,
                 path=request.path,
@@ -82,9 +99,31 @@ def _run_in(
     connection.execute(
         update(keys)
         .where(mine)
-        .values(answered=True, status=answer.status, headers=answer.headers, body=answer.body)
+        .values(
+            answered=True,
+            status=answer.status,
+            headers=answer.headers,
+            body=answer.body if answer.kept_body is None else answer.kept_body,
+        )
     )
     return answer, False
+
+
+def forget_answers(database: Database, before: datetime) -> int:
+    """Forget the answers to keys that were first sent before the moment; returns how many.
+
+    Nothing is written when there are none.
+    """
+    old = select(keys.c.id).where(keys.c.created_at < before).limit(FORGOTTEN_PER_STEP)
+    forgotten = 0
+    while True:
+        with database.read() as connection:
+            found = list(connection.scalars(old))
+        if not found:
+            return forgotten
+        with database.write() as connection:
+            connection.execute(delete(keys).where(keys.c.id.in_(found)))
+        forgotten += len(found)
 
 
 def _replayed(row: Row[tuple[object, ...]], request: KeyedRequest) -> StoredAnswer:

@@ -16,7 +16,7 @@ import structlog
 from service.db.engine import Database, OperationalError
 from service.db.job_engine import job_file
 from service.db.process_locks import FileLock, LockLostError, SessionLock
-from service.jobs import sweeper
+from service.jobs import kept_answers, sweeper
 from service.jobs.engine import Engine
 
 Role = Literal["embedded", "worker", "client"]
@@ -147,6 +147,8 @@ class Runtime:
         # Before the engine is launched: a service that computes nothing has old batches too.
         if self._retention_days and self._is_due("retention", TIDY_EVERY_S):
             sweeper.expire(self.engine, self._retention_days)
+        if self._is_due("answers", TIDY_EVERY_S):
+            kept_answers.forget_old(self._database)
         sent = sweeper.send_batches(self.engine) + sweeper.send_tasks(self.engine)
         sweeper.end_batches(self.engine)
         if self.role == "client" or not self._is_launched(has_work=sent > 0):

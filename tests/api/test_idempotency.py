@@ -1,22 +1,30 @@
 """Against both databases: the unique index is the lock, and the two lock differently."""
 
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
 from threading import Barrier
 from uuid import UUID
 
 import msgspec
 import pytest
-from sqlalchemy import func, insert, select
+from sqlalchemy import func, insert, select, update
 
+from service.db import idempotency
 from service.db.engine import Connection, Database
 from service.db.idempotency import KeyedRequest, StoredAnswer, run_once
 from service.db.tables import idempotency_key, team
 from service.errors import ConflictError, InvalidError
 from service.jobs.actors import DEFAULT_TEAM_ID
+from service.jobs.kept_answers import forget_old
 
 RACERS = 32
 REQUEST = KeyedRequest(
-    team_id=DEFAULT_TEAM_ID, key="k-1", method="POST", path="/v1/things", body_digest="sha256:1"
+    team_id=DEFAULT_TEAM_ID,
+    principal="local",
+    key="k-1",
+    method="POST",
+    path="/v1/things",
+    body_digest="sha256:1",
 )
 
 
@@ -82,6 +90,47 @@ def test_keys_are_of_one_team(sqlite_database: Database) -> None:
     _, replayed = run_once(sqlite_database, msgspec.structs.replace(REQUEST, team_id=other), create)
     assert not replayed
     assert num_made(sqlite_database) == 2
+
+
+def test_keys_are_of_one_principal(database: Database) -> None:
+    """Who may not see money must not get the answer of who may."""
+    create = Creator()
+    first, _ = run_once(database, REQUEST, create)
+    other = msgspec.structs.replace(REQUEST, principal="key:0123456789abcdef")
+    second, replayed = run_once(database, other, create)
+    assert (replayed, first.body, second.body) == (False, b"made-1", b"made-2")
+    assert run_once(database, other, create) == (second, True)
+    assert run_once(database, REQUEST, create) == (first, True)
+
+
+def test_a_secret_is_answered_once_and_never_stored(database: Database) -> None:
+    def create(_: Connection) -> StoredAnswer:
+        return StoredAnswer(status=201, headers={}, body=b"the secret", kept_body=b"no secret")
+
+    first, _ = run_once(database, REQUEST, create)
+    assert first.body == b"the secret"
+    again, replayed = run_once(database, REQUEST, create)
+    assert (again.body, replayed) == (b"no secret", True)
+    with database.read() as connection:
+        assert connection.scalar(select(idempotency_key.c.body)) == b"no secret"
+
+
+def test_answers_are_forgotten_after_a_week(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(idempotency, "FORGOTTEN_PER_STEP", 2)
+    create = Creator()
+    for number in range(5):
+        run_once(database, msgspec.structs.replace(REQUEST, key=f"old-{number}"), create)
+    with database.write() as connection:
+        week = datetime.now(UTC) - timedelta(days=7, seconds=1)
+        connection.execute(update(idempotency_key).values(created_at=week))
+    run_once(database, REQUEST, create)
+    assert forget_old(database) == 5
+    assert forget_old(database) == 0
+    assert run_once(database, REQUEST, create)[1]
+    _, replayed = run_once(database, msgspec.structs.replace(REQUEST, key="old-0"), create)
+    assert not replayed
 
 
 def test_an_error_leaves_the_key_free_and_nothing_written(database: Database) -> None:
