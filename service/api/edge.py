@@ -15,6 +15,7 @@ from service.api.guards import refuse_foreign
 from service.api.head_requests import mark_head
 from service.api.metrics import Metrics
 from service.api.problems import answer_error
+from service.api.rate_limits import limit_fields
 from service.api.tracing import assign_trace_id, describe_answer, request_span
 from service.errors import TrainardError
 from service.jobs.spans import Span
@@ -69,6 +70,7 @@ class GuardedApp(Litestar):
                 await exchange.answer_with(error, receive)
             finally:
                 exchange.finish(self.state.metrics, span)
+                await self.state.gate.authenticator.note_use(scope)
 
 
 class _Exchange:
@@ -129,5 +131,6 @@ class _Exchange:
             self._drops_body = True
             headers = {b"allow": headers[b"allow"]}
         self.status = message["status"]
-        headers = {**SECURITY_HEADERS, **headers, b"x-request-id": self.trace_id.encode()}
+        trace_id = {b"x-request-id": self.trace_id.encode()}
+        headers = {**SECURITY_HEADERS, **headers, **limit_fields(self._scope), **trace_id}
         message["headers"] = list(headers.items())

@@ -4,6 +4,7 @@ from functools import partial
 
 from service.api.authentication import Authenticator
 from service.api.contract import ApiRequest, Contract
+from service.api.rate_limits import RequestRates
 from service.api.transactions import actor_of, in_thread
 from service.db.engine import Database
 from service.errors import ForbiddenError
@@ -18,13 +19,15 @@ class AccessGate:
     def __init__(self, database: Database, settings: Settings) -> None:
         self.authenticator = Authenticator(database, settings)
         self._database = database
+        self._rates = RequestRates(database, settings.limits)
 
     async def admit(self, request: ApiRequest, contract: Contract) -> None:
-        """Keep the actor for `actor_of`; raises 401 and 403, which is recorded."""
+        """Keep the actor for `actor_of`; raises 401, 429, and 403, which is recorded."""
         if contract.scope is None:
             return
         actor = await self.authenticator.actor(request)
         request.state.actor = actor
+        await self._rates.admit(request.scope, actor)
         if not actor.may(contract.scope):
             detail = f"this needs the scope {contract.scope}, which {actor.name} has not"
             await self._record(actor, contract, "refused", detail)

@@ -15,6 +15,7 @@ from service.api.openapi_parts import (
     IF_MATCH,
     IF_NONE_MATCH,
     INFO_DESCRIPTION,
+    LIMIT_HEADERS,
     SECURITY_SCHEMES,
     TAGS,
     Part,
@@ -200,22 +201,21 @@ def _request_body(contract: Contract, schemas: _Schemas) -> Part:
 
 def _responses(contract: Contract, schemas: _Schemas) -> Part:
     found = {
-        status: _answer(answer, schemas, replayed=contract.idempotent)
-        for status, answer in contract.answers.items()
+        status: _answer(answer, schemas, contract) for status, answer in contract.answers.items()
     }
     if contract.conditional_get:
         found[304] = {
             "description": "The caller has the current version.",
-            "headers": _headers(["ETag"]),
+            "headers": _headers(["ETag"], contract),
         }
     for status in contract.problem_statuses:
         found[status] = {"$ref": f"#/components/responses/Problem{status}"}
     return {str(status): found[status] for status in sorted(found)}
 
 
-def _answer(answer: Answer, schemas: _Schemas, *, replayed: bool) -> Part:
-    names = [*answer.headers, *(["Idempotent-Replayed"] if replayed else [])]
-    described: Part = {"description": answer.description, "headers": _headers(names)}
+def _answer(answer: Answer, schemas: _Schemas, contract: Contract) -> Part:
+    names = [*answer.headers, *(["Idempotent-Replayed"] if contract.idempotent else [])]
+    described: Part = {"description": answer.description, "headers": _headers(names, contract)}
     content: Part = {}
     if answer.body is not None:
         kinds = answer.body if isinstance(answer.body, tuple) else (answer.body,)
@@ -248,7 +248,9 @@ def _event(events: Events, schemas: _Schemas) -> Part:
     }
 
 
-def _headers(names: Iterable[str]) -> Part:
+def _headers(names: Iterable[str], contract: Contract) -> Part:
+    limits = LIMIT_HEADERS if contract.scope else ()
     return {
-        name: {"$ref": f"#/components/headers/{name}"} for name in sorted({*names, "X-Request-Id"})
+        name: {"$ref": f"#/components/headers/{name}"}
+        for name in sorted({*names, *limits, "X-Request-Id"})
     }

@@ -25,6 +25,7 @@ TAGS: Final[tuple[tuple[str, str], ...]] = (
     ("Results", "Stored points of all batches: filtered, sorted, paged."),
     ("Comparisons", "Two batches point by point, and the loss of one scenario over time."),
     ("Exports", "Results and comparisons as files: streamed at once, or made, kept and resumed."),
+    ("API keys", "Who may call the service, and what each of them may do."),
     ("Service", "The state, the limits and the description of the service."),
 )
 
@@ -73,14 +74,15 @@ HEADERS: Final[dict[str, Part]] = {
     },
     "RateLimit": {
         "description": "What is left of a limit, and in how many seconds it is whole again "
-        "(draft-ietf-httpapi-ratelimit-headers).",
-        "schema": {"type": "string"},
+        "(draft-ietf-httpapi-ratelimit-headers-11). Sent to whom a key or token has named.",
+        "schema": {"type": "string", "pattern": '^"requests";r=[0-9]+;t=[0-9]+$'},
         "example": '"requests";r=2999;t=60',
     },
     "RateLimit-Policy": {
-        "description": "The limits that the request counts towards: how many, in how many seconds.",
+        "description": "The limits that the request counts towards: how many, in how many seconds; "
+        "requests of the key or person, computed points of the team.",
         "schema": {"type": "string"},
-        "example": '"requests";q=3000;w=60',
+        "example": '"requests";q=3000;w=60, "points";q=100000000;qu="points";w=3600',
     },
     "Retry-After": {
         "description": "Seconds to wait before asking again.",
@@ -96,6 +98,9 @@ HEADERS: Final[dict[str, Part]] = {
         "schema": {"type": "string"},
     },
 }
+
+# Of every answer to a caller who is known.
+LIMIT_HEADERS: Final = ("RateLimit", "RateLimit-Policy")
 
 SECURITY_SCHEMES: Final[dict[str, Part]] = {
     "bearer": {
@@ -175,7 +180,9 @@ def problem_responses(media_type: str) -> dict[str, Part]:
 
 def _problem_headers(status: int) -> Part:
     more = {401: "WWW-Authenticate", 429: "Retry-After", 503: "Retry-After"}.get(status)
-    names = ["X-Request-Id", *([more] if more else [])]
+    # Of a 401 nobody is known.
+    limits = () if status == 401 else LIMIT_HEADERS
+    names = sorted({"X-Request-Id", *limits, *([more] if more else [])})
     return {name: {"$ref": f"#/components/headers/{name}"} for name in names}
 
 

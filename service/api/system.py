@@ -10,6 +10,7 @@ from litestar.handlers import HTTPRouteHandler
 
 from service.api import openapi
 from service.api.answers import json_answer, raw_answer
+from service.api.bodies import MAX_DEPTH
 from service.api.concurrency import etag_of, not_modified
 from service.api.contract import JSON, Answer, ApiRequest, ApiResponse, Contract, operation
 from service.api.parameters import refuse_query
@@ -49,6 +50,25 @@ class ShownLimits(msgspec.Struct, frozen=True, kw_only=True):
     comparison_streams: int
     stall_s: int
     wait_s: int
+    requests_per_minute: Annotated[
+        int, msgspec.Meta(description="Requests of a key or person; 0: as many as they like.")
+    ]
+    points_per_hour: Annotated[
+        int, msgspec.Meta(description="Points in the batches of a team; 0: as many as it likes.")
+    ]
+    filters: Annotated[int, msgspec.Meta(description="Values of a repeated query parameter.")]
+    query_bytes: int
+    header_bytes: Annotated[
+        int, msgspec.Meta(description="The address and all header fields of a request (431).")
+    ]
+    header_s: Annotated[
+        int, msgspec.Meta(description="From the first byte of a request to the end of its header.")
+    ]
+    body_s: Annotated[
+        int, msgspec.Meta(description="From there to the end of the body; slower is 408.")
+    ]
+    connections: Annotated[int, msgspec.Meta(description="Open at the same time; more are 503.")]
+    nesting: Annotated[int, msgspec.Meta(description="Levels of objects and lists in a body.")]
     ranks: int
     retention_days: Annotated[
         int,
@@ -207,7 +227,12 @@ async def get_meta(request: ApiRequest) -> ApiResponse:
     return json_answer(
         About(
             versions=VERSIONS,
-            limits=ShownLimits(**limits, ranks=MAX_RANKS, retention_days=settings.retention_days),
+            limits=ShownLimits(
+                **limits,
+                nesting=MAX_DEPTH,
+                ranks=MAX_RANKS,
+                retention_days=settings.retention_days,
+            ),
             migration=migration_head(),
         )
     )

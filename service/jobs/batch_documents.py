@@ -230,6 +230,13 @@ class BatchPlanOut(Struct, frozen=True, kw_only=True):
 
     points_total: int
     points_failing: int
+    points_left: Annotated[
+        int | None,
+        Meta(
+            description="Points that the team may still submit in this hour, before this batch; "
+            "null: as many as it likes."
+        ),
+    ]
     estimated_s: Annotated[float, Meta(description="Estimate from the measured points per second.")]
     input_digest: str
     reused_from: Annotated[

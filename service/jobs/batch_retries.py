@@ -10,12 +10,14 @@ import msgspec
 from service.db import batches
 from service.db.engine import Connection, Row
 from service.errors import ConflictError, FieldFault, InvalidError
+from service.jobs import audit
 from service.jobs.actors import Actor
 from service.jobs.batch_documents import BatchOut, Notice, RetryIn
 from service.jobs.batch_storage import NewBatch, refuse_full_queue, store_batch
 from service.jobs.batches import get, require_finished
 from service.jobs.deadlines import deadline_faults
 from service.jobs.planning import CHUNK_POINTS
+from service.jobs.usage import charge_points
 from service.settings import Limits
 
 # What an item of the new batch takes over; the rest follows from its place there.
@@ -42,7 +44,8 @@ def retry(
 
     Profiles are those of the first batch: a retry computes what was asked for. Raises
     `NotFoundError`, `ConflictError` when the batch has not ended or nothing is left to compute,
-    `InvalidError` for a deadline that is past, and `UnavailableError` when too many batches wait.
+    `InvalidError` for a deadline that is past, `UnavailableError` when too many batches wait, and
+    `OverLimitError` when the team's points of this hour are used up.
     """
     batch = require_finished(connection, actor, batch_id)
     faults = deadline_faults(body.deadline_at, datetime.now(UTC))
@@ -52,6 +55,7 @@ def retry(
     if not chosen:
         raise _nothing_to_retry(batch)
     refuse_full_queue(connection, actor, limits)
+    charge_points(connection, actor, sum(item.num_points for item in chosen), limits)
     new = NewBatch(
         name=batch.name,
         start_on=batch.start_on,
@@ -62,7 +66,16 @@ def retry(
         deadline_at=body.deadline_at,
         retry_of=batch.id,
     )
-    return get(connection, actor, store_batch(connection, actor, new, [*map(_row, chosen)]))
+    stored = get(connection, actor, store_batch(connection, actor, new, [*map(_row, chosen)]))
+    audit.record(
+        connection,
+        actor,
+        action="retry_batch",
+        subject=f"scenario-batch/{stored.id}",
+        after=stored,
+        detail=f"what batch {batch_id} has left",
+    )
+    return stored
 
 
 def _to_retry(connection: Connection, batch: Row[Any]) -> list[Row[Any]]:

@@ -7,6 +7,7 @@ from uuid import UUID
 from service.db import batches
 from service.db.engine import Connection, Row
 from service.errors import ConflictError, FieldFault, NotFoundError
+from service.jobs import audit
 from service.jobs.actors import Actor
 from service.jobs.batch_documents import (
     TERMINAL_STATES,
@@ -20,6 +21,7 @@ from service.jobs.batch_storage import NewBatch, refuse_full_queue, reusable_for
 from service.jobs.batch_views import shown_batches
 from service.jobs.page_tokens import make_token, read_token
 from service.jobs.planning import PlannedItem
+from service.jobs.usage import charge_points, points_left, refuse_over_quota
 from service.settings import Limits
 
 # Measured on two cores with two slow groups, quantiles and attribution (README, results table).
@@ -29,10 +31,12 @@ POINTS_PER_S = 150_000
 def check(connection: Connection, actor: Actor, document: Any, limits: Limits) -> BatchPlanOut:
     """What `submit` would do, without storing anything; raises `InvalidError` as it does."""
     body, plan = plan_batch(connection, actor, document, limits)
+    refuse_over_quota(actor, plan.num_points, limits)
     rows = [_item_row(item, datetime.now(UTC).date()) for item in plan.items]
     return BatchPlanOut(
         points_total=plan.num_points,
         points_failing=sum(item.points_failing for item in plan.items),
+        points_left=points_left(connection, actor, limits),
         estimated_s=round(0.1 + plan.num_points / POINTS_PER_S, 1),
         input_digest=plan.input_digest,
         reused_from=reusable_for(connection, actor, rows) if body.reuse else None,
@@ -54,10 +58,12 @@ def check(connection: Connection, actor: Actor, document: Any, limits: Limits) -
 def submit(connection: Connection, actor: Actor, document: Any, limits: Limits) -> BatchOut:
     """Store a batch for the engine.
 
-    Raises `InvalidError` naming every fault, and `UnavailableError` when too many batches wait.
+    Raises `InvalidError` naming every fault, `UnavailableError` when too many batches wait, and
+    `OverLimitError` when the team's points of this hour are used up.
     """
     refuse_full_queue(connection, actor, limits)
     body, plan = plan_batch(connection, actor, document, limits)
+    charge_points(connection, actor, plan.num_points, limits)
     start_on = body.start_on or datetime.now(UTC).date()
     new = NewBatch(
         name=body.name,
@@ -70,7 +76,11 @@ def submit(connection: Connection, actor: Actor, document: Any, limits: Limits) 
         reuse=body.reuse,
     )
     items = [_item_row(item, start_on) for item in plan.items]
-    return get(connection, actor, store_batch(connection, actor, new, items))
+    batch = get(connection, actor, store_batch(connection, actor, new, items))
+    audit.record(
+        connection, actor, action="submit_batch", subject=f"scenario-batch/{batch.id}", after=batch
+    )
+    return batch
 
 
 def get(connection: Connection, actor: Actor, batch_id: UUID) -> BatchOut:
@@ -136,7 +146,7 @@ def list_page(
 def cancel(connection: Connection, actor: Actor, batch_id: UUID) -> BatchOut:
     """Stop a batch; finished points are kept. Raises `ConflictError` when it has ended."""
     now = datetime.now(UTC)
-    require_batch(connection, actor, batch_id)
+    before = get(connection, actor, batch_id)
     stopped = batches.set_state(
         connection, batch_id, "canceled", expected=("queued",), canceling_at=now, ended_at=now
     ) or batches.set_state(
@@ -145,7 +155,17 @@ def cancel(connection: Connection, actor: Actor, batch_id: UUID) -> BatchOut:
     batch = require_batch(connection, actor, batch_id)
     if not stopped and batch.state not in {"canceling", "canceled"}:
         raise ConflictError(f"batch {batch_id} has already ended: it is {batch.state}")
-    return shown_batches(connection, [batch])[0]
+    canceled = shown_batches(connection, [batch])[0]
+    if stopped:
+        audit.record(
+            connection,
+            actor,
+            action="cancel_batch",
+            subject=f"scenario-batch/{batch_id}",
+            before=before,
+            after=canceled,
+        )
+    return canceled
 
 
 def _reference(item: PlannedItem) -> str | None:
