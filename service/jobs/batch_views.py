@@ -15,6 +15,7 @@ from service.jobs.batch_documents import (
     Counts,
     Notice,
 )
+from service.jobs.prices import FIRST_PRICING
 
 
 def shown_batches(connection: Connection, rows: Sequence[Row[Any]]) -> list[BatchOut]:
@@ -23,7 +24,12 @@ def shown_batches(connection: Connection, rows: Sequence[Row[Any]]) -> list[Batc
     if not ids:
         return []
     counted = batches.item_counts(connection, ids)
-    priced = {row.batch_id: row.rates_as_of for row in pricings.list_pricings(connection, ids)}
+    # Of the first pricing, that of when the batch ended: later ones are no change of the batch.
+    priced = {
+        row.batch_id: row.rates_as_of
+        for row in pricings.list_pricings(connection, ids)
+        if row.sequence == FIRST_PRICING
+    }
     return [_shown(row, counts_of(row, counted[row.id]), priced.get(row.id)) for row in rows]
 
 

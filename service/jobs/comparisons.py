@@ -13,10 +13,11 @@ from service.jobs.actors import Actor
 from service.jobs.batch_documents import Notice
 from service.jobs.batches import require_finished
 from service.jobs.comparison_sides import grids_of, read_side
+from service.jobs.cost_access import require_costs
 from service.jobs.page_tokens import make_token, read_token
 from service.jobs.prices import read_prices, require_pricing
 from service.model.results import ATTRIBUTION_COLUMNS, COLUMNS
-from service.reports.compare import ComparisonRow, Cursor, Order, page, parse_order
+from service.reports.compare import COST, ComparisonRow, Cursor, Order, page, parse_order
 from service.reports.history import HistoryRow, Run, loss_history
 from service.reports.join import DuplicateKeyError, Joined, join
 from service.reports.totals import Summary, summary
@@ -45,7 +46,7 @@ class ComparedBatches(Struct, frozen=True, kw_only=True):
         Meta(
             max_length=100,
             description="`past`, `new`, `difference` or `relative` of a column, `-` for falling; "
-            "by default the order of the baseline.",
+            "by default the order of the baseline. `cost_of_loss` needs the scope costs:read.",
             examples=["-difference.gpu_hours_lost"],
         ),
     ] = ""
@@ -53,9 +54,16 @@ class ComparedBatches(Struct, frozen=True, kw_only=True):
         str, Meta(max_length=1000, description="More output columns to compare, by comma.")
     ] = ""
     baseline_pricing: Annotated[
-        int, Meta(ge=1, description="Which pricing of the baseline; 1 is that of when it ended.")
+        int,
+        Meta(
+            ge=1,
+            description="Which pricing of the baseline; 1 is that of when it ended, higher numbers "
+            "need the scope costs:read.",
+        ),
     ] = 1
-    candidate_pricing: Annotated[int, Meta(ge=1, description="Which pricing of the candidate.")] = 1
+    candidate_pricing: Annotated[
+        int, Meta(ge=1, description="Which pricing of the candidate, likewise.")
+    ] = 1
 
 
 class ComparisonQuery(ComparedBatches, frozen=True, kw_only=True):
@@ -113,19 +121,21 @@ def compare(
     """Compare two batches.
 
     Raises `NotFoundError`, `ConflictError` (a batch that has not ended), `MalformedError` (order,
-    columns, token) and `InvalidError` for a key met twice on one side.
+    columns, token), `ForbiddenError` (an order or a pricing that needs money to be seen) and
+    `InvalidError` for a key met twice on one side.
     """
     bound = msgspec.to_builtins(query)
     del bound["page_token"], bound["page_size"]
     cursor = read_token(query.page_token, bound, Cursor)
     extra = named_columns(query.columns)
-    order = order_of(query.order_by, (*COMPARED, *extra))
+    order = order_of(actor, query.order_by, (*COMPARED, *extra))
     joined = join_batches(connection, actor, query, extra)
-    rows = page(joined, size=page_size, order=order, after=cursor)
+    withhold = not actor.sees_costs
+    rows = page(joined, size=page_size, order=order, after=cursor, withhold=withhold)
     return ComparisonOut(
         baseline=query.baseline,
         candidate=query.candidate,
-        summary=summary(joined),
+        summary=summary(joined, withhold=withhold),
         items=rows.items,
         matched=joined.num_rows,
         only_in_baseline=joined.only_in_baseline,
@@ -141,7 +151,7 @@ def join_batches(
     query: ComparedBatches,
     extra_columns: tuple[str, ...] = (),
 ) -> Joined:
-    """The points that both batches have, as columns."""
+    """The points that both batches have, as columns; without prices if money is withheld."""
     rows = [
         require_finished(connection, actor, batch_id)
         for batch_id in (query.baseline, query.candidate)
@@ -150,7 +160,7 @@ def join_batches(
     numbers = (query.baseline_pricing, query.candidate_pricing)
     prices = []
     for row, number in zip(rows, numbers, strict=True):
-        found = read_prices(connection, [row.id], sequence=number)
+        found = read_prices(connection, actor, [row.id], sequence=number)
         require_pricing(found, row.id, number)
         prices.append(found.get(row.id))
     paths = tuple(
@@ -205,7 +215,7 @@ def history(connection: Connection, actor: Actor, query: HistoryQuery) -> Histor
         profile_slug=query.profile,
         limit=query.limit,
     )
-    prices = read_prices(connection, list({row.batch_id for row in found}))
+    prices = read_prices(connection, actor, list({row.batch_id for row in found}))
     runs = []
     for row in found:
         priced = prices.get(row.batch_id)
@@ -234,7 +244,7 @@ def history(connection: Connection, actor: Actor, query: HistoryQuery) -> Histor
         )
     return HistoryOut(
         scenario=query.scenario,
-        items=loss_history(runs),
+        items=loss_history(runs, withhold=not actor.sees_costs),
         without_headline=pricings.num_without_headline(
             connection, actor.team_id, name=query.scenario, profile_slug=query.profile
         ),
@@ -250,11 +260,18 @@ def named_columns(text: str) -> tuple[str, ...]:
     return tuple(name for name in names if name not in COMPARED)
 
 
-def order_of(text: str, columns: tuple[str, ...]) -> Order | None:
-    """The order that the text asks for; raises `MalformedError` for one that is none."""
+def order_of(actor: Actor, text: str, columns: tuple[str, ...]) -> Order | None:
+    """The order that the text asks for.
+
+    Raises `MalformedError` for one that is none, and `ForbiddenError` for one by cost when the
+    actor may not see money: the order alone would tell.
+    """
     if not text:
         return None
     try:
-        return parse_order(text, columns, with_cost=True)
+        order = parse_order(text, columns, with_cost=True)
     except ValueError as error:
         raise MalformedError(f"order_by: {error}") from error
+    if order.column == COST:
+        require_costs(actor, "to sort by cost_of_loss")
+    return order

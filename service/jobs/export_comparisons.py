@@ -25,17 +25,17 @@ def check_comparison(
 ) -> list[ExportedBatch]:
     """The two batches, if they can be compared as asked; reads none of their results.
 
-    Raises `NotFoundError`, `ConflictError` (a batch that has not ended) and `MalformedError`
-    (order, columns).
+    Raises `NotFoundError`, `ConflictError` (a batch that has not ended), `MalformedError` (order,
+    columns) and `ForbiddenError` (an order or a pricing that needs money to be seen).
     """
-    order_of(query.order_by, (*COMPARED, *named_columns(query.columns)))
+    order_of(actor, query.order_by, (*COMPARED, *named_columns(query.columns)))
     batches = []
     for batch_id, sequence in (
         (query.baseline, query.baseline_pricing),
         (query.candidate, query.candidate_pricing),
     ):
         batch = require_finished(connection, actor, batch_id)
-        prices = read_prices(connection, [batch_id], sequence=sequence)
+        prices = read_prices(connection, actor, [batch_id], sequence=sequence)
         require_pricing(prices, batch_id, sequence)
         batches.append(exported_batch(batch, prices.get(batch_id)))
     return batches
@@ -50,9 +50,11 @@ def extract_comparison(connection: Connection, actor: Actor, query: ComparedBatc
     batches = check_comparison(connection, actor, query)
     more = named_columns(query.columns)
     joined = join_batches(connection, actor, query, more)
-    order = order_of(query.order_by, (*COMPARED, *more))
+    order = order_of(actor, query.order_by, (*COMPARED, *more))
     return Extract(
         fields=comparison_fields(joined),
-        chunks=comparison_chunks(joined, order, chunk_rows=CHUNK_ROWS),
+        chunks=comparison_chunks(
+            joined, order, chunk_rows=CHUNK_ROWS, withhold=not actor.sees_costs
+        ),
         batches=batches,
     )

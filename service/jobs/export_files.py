@@ -20,7 +20,9 @@ from service.errors import (
     PreconditionFailedError,
     UnavailableError,
 )
+from service.jobs import audit
 from service.jobs.actors import Actor
+from service.jobs.cost_access import require_costs
 from service.jobs.export_documents import ExportIn, ExportOut, Sidecar
 from service.jobs.exports import check, checked
 from service.reports.export import EXPORTERS
@@ -41,6 +43,8 @@ class StoredFile(Struct, frozen=True, kw_only=True):
 
 def create(connection: Connection, actor: Actor, query: ExportIn) -> ExportOut:
     """Ask for a file; it is made in the background.
+
+    It shows money if the actor may see it, and then only to those who may.
 
     Raises what `exports.check` raises, but `InvalidError` for all that is wrong with the filters,
     and `UnavailableError` when too many files wait. What only the rows can tell (too many to
@@ -73,13 +77,18 @@ def create(connection: Connection, actor: Actor, query: ExportIn) -> ExportOut:
             "state": "queued",
             "format": query.format,
             "query": msgspec.to_builtins(query),
+            "with_costs": actor.sees_costs,
         },
     )
-    return get(connection, actor, export_id)
+    export = get(connection, actor, export_id)
+    audit.record(
+        connection, actor, action="create_export", subject=f"export/{export_id}", after=export
+    )
+    return export
 
 
 def get(connection: Connection, actor: Actor, export_id: UUID) -> ExportOut:
-    """One file; raises `NotFoundError`."""
+    """One file; raises `NotFoundError`, and `ForbiddenError` as all that follows."""
     row = _require(connection, actor, export_id)
     is_there = row.state == "succeeded"
     return ExportOut(
@@ -149,7 +158,7 @@ def delete(connection: Connection, actor: Actor, export_id: UUID, *, expected_ve
     Its bytes are taken away in the background. Raises `NotFoundError` and
     `PreconditionFailedError`.
     """
-    row = _require(connection, actor, export_id)
+    before = get(connection, actor, export_id)
     if not export_files.change_file(
         connection,
         export_id,
@@ -159,8 +168,11 @@ def delete(connection: Connection, actor: Actor, export_id: UUID, *, expected_ve
         enqueued_version=None,
     ):
         raise PreconditionFailedError(
-            f"export {export_id} is at version {row.version}, not {expected_version}"
+            f"export {export_id} is at version {before.version}, not {expected_version}"
         )
+    audit.record(
+        connection, actor, action="delete_export", subject=f"export/{export_id}", before=before
+    )
 
 
 def expiry(now: datetime) -> datetime:
@@ -172,6 +184,10 @@ def _require(connection: Connection, actor: Actor, export_id: UUID) -> Row[Any]:
     row = export_files.get_file(connection, actor.team_id, export_id)
     if row is None or (row.expires_at is not None and row.expires_at <= datetime.now(UTC)):
         raise NotFoundError(f"there is no export {export_id}; files are kept {KEPT_DAYS} days")
+    if row.with_costs:
+        # All of it: the rows found by a filter on cost, the bytes of the amounts and the SHA-256
+        # that proves a guess tell of money as well as the content does.
+        require_costs(actor, f"export {export_id} was made with costs: to look at it")
     return row
 
 

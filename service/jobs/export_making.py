@@ -24,6 +24,7 @@ from service.jobs.export_documents import ExportIn, Sidecar
 from service.jobs.export_extracts import TRAINARD_VERSION, Extract
 from service.jobs.export_files import expiry, file_name
 from service.jobs.exports import extract
+from service.jobs.scopes import SCOPES
 from service.jobs.task import Task
 from service.reports.export import EXPORTERS
 from service.reports.export_fields import Chunk
@@ -131,7 +132,7 @@ def run(database: Database, export_id: UUID) -> None:
         return
     question = Question(
         query=msgspec.convert(row.query, ExportIn),
-        actor=Actor(team_id=row.team_id, name=row.created_by),
+        actor=_maker(row),
         created_at=row.created_at,
     )
     maker = Maker(database, row)
@@ -175,6 +176,17 @@ def cut(parts: Iterable[bytes], size: int) -> Iterator[bytes]:
             del waiting[:size]
     if waiting:
         yield bytes(waiting)
+
+
+def _maker(row: Row[Any]) -> Actor:
+    """Whoever asked, as far as the file goes: whether it shows money was decided when it was asked.
+
+    What that person may do by now is asked again when the file is read.
+    """
+    scopes = frozenset(SCOPES) if row.with_costs else frozenset(SCOPES) - {"costs:read"}
+    return Actor(
+        team_id=row.team_id, name=row.created_by, principal="program:export", scopes=scopes
+    )
 
 
 def _make(maker: Maker, question: Question) -> Sidecar:

@@ -23,6 +23,7 @@ from service.reports.export_fields import (
     objects,
     output_fields,
 )
+from service.reports.money import CostStatus
 from service.reports.pricing import cost_status, costs
 
 MAX_SORTED_ROWS: Final = 1_000_000
@@ -131,6 +132,9 @@ def _money(
     amounts: Objects = np.full(len(owner), None, dtype=object)
     currencies: Objects = np.full(len(owner), None, dtype=object)
     statuses: Objects = np.full(len(owner), None, dtype=object)
+    if selection.withheld:
+        statuses[:] = CostStatus.WITHHELD.value
+        return {"cost_of_loss": amounts, "currency": currencies, "cost_status": statuses}
     for number, rows in _rows_by_owner(owner):
         price = selection.item_price(items[number])
         window = price.window if price and price.currency else None

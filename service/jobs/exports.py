@@ -18,8 +18,9 @@ from service.jobs.results import select
 def extract(connection: Connection, actor: Actor, query: ExportIn) -> Extract:
     """What goes into the file.
 
-    Raises `NotFoundError`, `ConflictError` (a batch that has not ended), `MalformedError` (filters,
-    order, columns) and `InvalidError` (too many rows to sort, a key that a comparison meets twice),
+    Money is in it only if the actor may see it. Raises `NotFoundError`, `ConflictError` (a batch
+    that has not ended), `MalformedError` (filters, order, columns), `ForbiddenError` (filters or
+    order by cost) and `InvalidError` (too many rows to sort, a key that a comparison meets twice),
     all before the first chunk.
     """
     if query.comparison is None:

@@ -11,6 +11,8 @@ from msgspec import Struct
 from service.db import pricings
 from service.db.engine import Connection, Row
 from service.errors import NotFoundError
+from service.jobs.actors import Actor
+from service.jobs.cost_access import require_costs
 from service.reports.pricing import PricedWindow, RateLine, mean_price
 
 FIRST_PRICING = 1
@@ -40,10 +42,21 @@ class BatchPrices(Struct, frozen=True, kw_only=True):
 
 
 def read_prices(
-    connection: Connection, batch_ids: Sequence[UUID], *, sequence: int = FIRST_PRICING
+    connection: Connection,
+    actor: Actor,
+    batch_ids: Sequence[UUID],
+    *,
+    sequence: int = FIRST_PRICING,
 ) -> dict[UUID, BatchPrices]:
-    """The numbered pricing of each batch; batches without it are left out."""
-    if not batch_ids:
+    """The numbered pricing of each batch; batches without it are left out.
+
+    None is read for an actor that may not see money: what is made from the answer cannot show any.
+    Then only the first pricing may be asked for (`ForbiddenError`), since whether there are others
+    would tell of money.
+    """
+    if sequence != FIRST_PRICING:
+        require_costs(actor, f"pricing {sequence}")
+    if not batch_ids or not actor.sees_costs:
         return {}
     headers = [
         row for row in pricings.list_pricings(connection, batch_ids) if row.sequence == sequence

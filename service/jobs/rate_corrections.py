@@ -10,7 +10,9 @@ from service.db.engine import Connection, Row
 from service.db.rates import RateKey
 from service.db.tables import utc_now
 from service.errors import ConflictError, FieldFault, PreconditionFailedError
+from service.jobs import audit
 from service.jobs.actors import Actor
+from service.jobs.cost_access import require_costs
 from service.jobs.rate_documents import CorrectionIn, RateIn, RateOut
 from service.jobs.rate_entries import (
     entry_faults,
@@ -30,9 +32,11 @@ def correct_rate(
 ) -> RateOut:
     """Record what the rate should have said; the old row stays, marked as superseded.
 
-    Raises `NotFoundError`, `PreconditionFailedError`, `ConflictError` when it was corrected
+    Raises `ForbiddenError` unless the actor also sees money (the answer holds what is not
+    corrected), `NotFoundError`, `PreconditionFailedError`, `ConflictError` when it was corrected
     already or the corrected days overlap another rate, `InvalidError` with every fault.
     """
+    require_costs(actor, "to correct a rate")
     unlocked = require_row(connection, actor, rate_id)
     key = RateKey(
         gpu_type=unlocked.gpu_type, currency=unlocked.currency, cost_center=unlocked.cost_center
@@ -54,7 +58,17 @@ def correct_rate(
         connection, rate_id, version=version, by=row["id"], moment=row["recorded_at"]
     ):
         raise _stale(rate_id)
-    return rate_out(require_row(connection, actor, row["id"]))
+    rate = rate_out(require_row(connection, actor, row["id"]))
+    audit.record(
+        connection,
+        actor,
+        action="correct_rate",
+        subject=f"gpu-hour-rate/{rate_id}",
+        before=rate_out(old),
+        after=rate,
+        detail=f"superseded by {rate.id}",
+    )
+    return rate
 
 
 def _corrected(old: Row[Any], document: CorrectionIn) -> RateIn:

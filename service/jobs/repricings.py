@@ -13,10 +13,12 @@ from msgspec import Meta, Struct
 from service.db import batches
 from service.db.engine import Connection
 from service.errors import FieldFault, InvalidError
+from service.jobs import audit
 from service.jobs.actors import Actor
 from service.jobs.batch_documents import Currency
 from service.jobs.batch_ends import price_batch
 from service.jobs.batches import require_batch, require_finished
+from service.jobs.cost_access import require_costs
 from service.jobs.prices import BatchPrices, read_all_prices
 from service.reports.money import CostStatus, MoneyError, minor_digits
 from service.reports.pricing import cost_status
@@ -53,9 +55,10 @@ def reprice(
 ) -> PricingOut:
     """Price an ended batch with the rates that are current now.
 
-    Raises `NotFoundError`, `ConflictError` for a batch that has not ended, and `InvalidError`
-    without a currency or with an unknown one.
+    Raises `ForbiddenError` unless the actor sees money, `NotFoundError`, `ConflictError` for a
+    batch that has not ended, and `InvalidError` without a currency or with an unknown one.
     """
+    require_costs(actor, "to price a batch")
     batch = require_finished(connection, actor, batch_id)
     currency = document.currency or batch.currency
     if currency is None:
@@ -71,11 +74,24 @@ def reprice(
     items = batches.list_items(connection, [batch_id])
     now = datetime.now(UTC)
     price_batch(connection, batch, items, currency=currency, now=now, actor=actor.name)
-    return list_pricings(connection, actor, batch_id).items[-1]
+    made = list_pricings(connection, actor, batch_id).items[-1]
+    audit.record(
+        connection,
+        actor,
+        action="reprice_batch",
+        subject=f"scenario-batch/{batch_id}",
+        after=made,
+        detail=f"pricing {made.pricing} in {currency}",
+    )
+    return made
 
 
 def list_pricings(connection: Connection, actor: Actor, batch_id: UUID) -> PricingList:
-    """All pricings of the batch; none before it ends. Raises `NotFoundError`."""
+    """All pricings of the batch; none before it ends.
+
+    Raises `ForbiddenError` unless the actor sees money, and `NotFoundError`.
+    """
+    require_costs(actor, "to look at the pricings of a batch")
     require_batch(connection, actor, batch_id)
     return PricingList(items=[_out(prices) for prices in read_all_prices(connection, batch_id)])
 

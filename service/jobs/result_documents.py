@@ -1,10 +1,10 @@
 """Stored results as they are answered."""
 
 from datetime import date, datetime
-from typing import Any
+from typing import Annotated, Any
 from uuid import UUID
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from service.jobs.batch_documents import ScenarioObject
 from service.jobs.output_columns import ResultColumns
@@ -19,7 +19,11 @@ class RateDays(Struct, frozen=True, kw_only=True):
 
 
 class ResultOut(Struct, frozen=True, kw_only=True):
-    """One point: what was put in, what came out, and what the loss costs."""
+    """One point: what was put in, what came out, and what the loss costs.
+
+    Without the scope costs:read the cost is withheld: `cost_of_loss` and `unpriced_days` are null,
+    `cost_status` is `withheld`, and no rates are named.
+    """
 
     id: str
     batch_id: UUID
@@ -34,7 +38,9 @@ class ResultOut(Struct, frozen=True, kw_only=True):
     result: ResultColumns
     cost_of_loss: Money | None
     cost_status: CostStatus
-    unpriced_days: int
+    unpriced_days: Annotated[
+        int | None, Meta(description="Days of the window without a rate; null where withheld.")
+    ]
     rates: list[RateDays]
 
 
@@ -56,8 +62,12 @@ class Provenance(Struct, frozen=True, kw_only=True):
     gpu_type: str | None
     cost_center: str | None
     currency: str | None
-    rates_as_of: datetime | None
-    pricing: int
+    rates_as_of: Annotated[
+        datetime | None, Meta(description="When the rates were read; null where withheld.")
+    ]
+    pricing: Annotated[
+        int, Meta(description="Which pricing is shown; 0: there is none, or it is withheld.")
+    ]
     reproduce: dict[str, Any]
 
 

@@ -55,7 +55,8 @@ class ResultFilters(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         Meta(
             max_length=500,
             description="Columns or axis paths, `-` for falling, e.g. "
-            "`-gpu_hours_lost,num_gpus`; `cost_of_loss` needs `currency`.",
+            "`-gpu_hours_lost,num_gpus`; `cost_of_loss` needs `currency` and the scope "
+            "costs:read.",
             examples=["-gpu_hours_lost"],
         ),
     ] = ""
@@ -64,7 +65,7 @@ class ResultFilters(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         Meta(
             ge=1,
             description="Which pricing of the batches: 1 is that of when they ended, higher "
-            "numbers are repricings.",
+            "numbers are repricings and need the scope costs:read.",
         ),
     ] = 1
     currency: (
@@ -72,7 +73,8 @@ class ResultFilters(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             str,
             Meta(
                 pattern=r"^[A-Z]{3}$",
-                description="Only batches priced in it; needed to sort or filter by cost.",
+                description="Only batches priced in it; needed to sort or filter by cost. "
+                "Needs the scope costs:read.",
             ),
         ]
         | None

@@ -17,6 +17,7 @@ from service.jobs.actors import Actor
 from service.jobs.batch_documents import WITH_RESULTS
 from service.jobs.batches import require_finished
 from service.jobs.chunks import grid_of
+from service.jobs.cost_access import require_costs
 from service.jobs.output_columns import ResultColumns
 from service.jobs.page_tokens import make_token, read_token
 from service.jobs.prices import (
@@ -44,20 +45,24 @@ from service.jobs.result_queries import (
     read_order,
 )
 from service.model.results import COLUMNS
-from service.reports.money import minor_digits
-from service.reports.pricing import priced
+from service.reports.money import CostStatus, minor_digits
+from service.reports.pricing import Cost, PricedWindow, priced
 
 OUTPUTS = tuple(column.name for column in COLUMNS)
 MAX_BATCHES = 10_000
 
 
 class Selection(Struct, frozen=True, kw_only=True):
-    """The batches, items and prices that a query is about, newest batch first."""
+    """The batches, items and prices that a query is about, newest batch first.
+
+    `withheld`: the reader may not see money, and `prices` holds none.
+    """
 
     refs: list[BatchRef]
     batches: dict[UUID, Row[Any]]
     items: dict[UUID, list[Row[Any]]]
     prices: dict[UUID, BatchPrices]
+    withheld: bool
     filters: list[Filter]
     order: list[Order]
 
@@ -72,8 +77,9 @@ def list_page(connection: Connection, actor: Actor, query: ResultsQuery) -> Resu
 
     A batch that ends between two pages is shown where it sorts, if that is still to come, and one
     that is deleted is left out; the rows of all other batches are shown once.
-    Raises `MalformedError` for a faulty filter, `NotFoundError` for an unknown batch and
-    `ConflictError` for one that has not ended.
+    Raises `MalformedError` for a faulty filter, `NotFoundError` for an unknown batch,
+    `ConflictError` for one that has not ended, and `ForbiddenError` for what needs money to be
+    seen.
     """
     size = query.page_size
     bound = msgspec.to_builtins(query)
@@ -107,7 +113,7 @@ def read_one(connection: Connection, actor: Actor, result_id: str) -> ResultDeta
     batch = require_finished(connection, actor, batch_id)
     if not 0 <= point < batch.points_total:
         raise NotFoundError(f"there is no result {result_id!r}")
-    selection = _selection(connection, [batch], [], [])
+    selection = _selection(connection, actor, [batch], [], [])
     rows = rows_of(connection, selection, [(batch_id, point)])
     if not rows:
         raise NotFoundError(
@@ -120,13 +126,18 @@ def read_one(connection: Connection, actor: Actor, result_id: str) -> ResultDeta
 
 
 def select(connection: Connection, actor: Actor, query: ResultFilters) -> Selection:
-    """Resolve the filters to batches, items and stored columns."""
+    """Resolve the filters to batches, items and stored columns; raises as `list_page` does."""
     conditions, order = read_conditions(query), read_order(query)
     names = {condition.column for condition in conditions} | {part.column for part in order}
+    if COST_COLUMN in names:
+        require_costs(actor, "to sort or filter by cost_of_loss")
+    if query.currency is not None:
+        require_costs(actor, "to choose batches by the currency of their prices")
     chosen = _batches(connection, actor, query)
     check_columns(names, {name for batch in chosen for name in batch.columns}, query.currency)
     return _selection(
         connection,
+        actor,
         chosen,
         [
             Filter(
@@ -168,7 +179,7 @@ def _row(
     item = _item_at(selection.items[batch_id], point)
     price = selection.item_price(item)
     window = price.window if price else None
-    cost = priced(float(table["gpu_hours_lost"][row]), window, price.currency if price else None)
+    cost = _cost(selection, price, float(table["gpu_hours_lost"][row]))
     return ResultOut(
         id=f"{batch_id}.{point}",
         batch_id=batch_id,
@@ -183,12 +194,25 @@ def _row(
         result=ResultColumns(**{name: shown_value(name, table[name][row]) for name in OUTPUTS}),
         cost_of_loss=cost.cost,
         cost_status=cost.cost_status,
-        unpriced_days=window.unpriced_days if window else item.scenario["period_days"],
+        unpriced_days=_unpriced_days(selection, item, window),
         rates=[
             RateDays(id=UUID(line.rate_id), days=line.days)
             for line in (window.lines if window else ())
         ],
     )
+
+
+def _cost(selection: Selection, price: ItemPrice | None, gpu_hours: float) -> Cost:
+    if selection.withheld:
+        return Cost(cost=None, cost_status=CostStatus.WITHHELD)
+    return priced(gpu_hours, price.window if price else None, price.currency if price else None)
+
+
+def _unpriced_days(selection: Selection, item: Row[Any], window: PricedWindow | None) -> int | None:
+    if selection.withheld:
+        return None
+    period_days: int = item.scenario["period_days"]
+    return window.unpriced_days if window else period_days
 
 
 def shown_value(name: str, value: Any) -> Any:
@@ -232,6 +256,7 @@ def _batches(connection: Connection, actor: Actor, query: ResultFilters) -> list
 
 def _selection(
     connection: Connection,
+    actor: Actor,
     chosen: list[Row[Any]],
     filters: list[Filter],
     order: list[Order],
@@ -242,7 +267,7 @@ def _selection(
     for item in batches.list_items(connection, ids) if ids else []:
         items[item.batch_id].append(item)
     sequence = FIRST_PRICING if query is None else query.pricing
-    prices = read_prices(connection, ids, sequence=sequence)
+    prices = read_prices(connection, actor, ids, sequence=sequence)
     if query is not None and query.batch is not None:
         require_pricing(prices, query.batch, sequence)
     if query is not None and query.currency is not None:
@@ -253,6 +278,7 @@ def _selection(
         batches={batch.id: batch for batch in chosen},
         items=items,
         prices=prices,
+        withheld=not actor.sees_costs,
         filters=filters,
         order=order,
     )

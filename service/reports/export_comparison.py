@@ -49,18 +49,20 @@ def comparison_fields(joined: Joined) -> list[Field]:
     ]
 
 
-def comparison_chunks(joined: Joined, order: Order | None, *, chunk_rows: int) -> Iterator[Chunk]:
-    """The rows by `order`, or else in the order of the baseline."""
+def comparison_chunks(
+    joined: Joined, order: Order | None, *, chunk_rows: int, withhold: bool = False
+) -> Iterator[Chunk]:
+    """The rows by `order`, or else in the order of the baseline; `withhold` hides all money."""
     rows = np.arange(joined.num_rows)
     if order is not None:
         numbers = ordered_numbers(joined, order)
         # NumPy sorts NaN last in both directions, and equal numbers stay as they are.
         rows = np.argsort(-numbers if order.descending else numbers, kind="stable")
     for start in range(0, len(rows), chunk_rows):
-        yield _chunk(joined, rows[start : start + chunk_rows])
+        yield _chunk(joined, rows[start : start + chunk_rows], withhold=withhold)
 
 
-def _chunk(joined: Joined, rows: Rows) -> Chunk:
+def _chunk(joined: Joined, rows: Rows, *, withhold: bool) -> Chunk:
     side, points = joined.baseline, joined.past_rows[rows]
     owner = side.item[points]
     changed, parts = splits_at(joined, rows)
@@ -79,7 +81,7 @@ def _chunk(joined: Joined, rows: Rows) -> Chunk:
         chunk |= {f"{part}.{column}": values for part, values in zip(PARTS, found, strict=True)}
     for name, values in zip(_SPLITS, parts, strict=True):
         chunk[name] = np.where(changed, values, np.nan)
-    return chunk | cost_columns(joined, rows)
+    return chunk | cost_columns(joined, rows, withhold=withhold)
 
 
 def _part_field(part: str, column: str) -> Field:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from service.reports.changes import differences, relatives
 from service.reports.compare import COST, costs_at
-from service.reports.cost_changes import CostChange
+from service.reports.cost_changes import CostChange, withheld_change
 from service.reports.export_fields import Field, objects
 from service.reports.ideals import LOST
 from service.reports.join import Floats, Joined, Rows
@@ -49,12 +49,18 @@ def cost_fields() -> list[Field]:
     ]
 
 
-def cost_columns(joined: Joined, rows: Rows) -> Columns:
-    """The cost of the loss of each row on both sides, its change, and why it is null."""
+def cost_columns(joined: Joined, rows: Rows, *, withhold: bool = False) -> Columns:
+    """The cost of the loss of each row on both sides, its change, and why it is null.
+
+    `withhold` hides all money; the columns are the same.
+    """
     columns: Columns = {
         field.name: np.full(len(rows), None, dtype=object) for field in cost_fields()
     }
     columns[RELATIVE] = np.full(len(rows), np.nan)
+    if withhold:
+        _put(columns, np.arange(len(rows)), withheld_change())
+        return columns
     past, new = joined.past(LOST, rows), joined.new(LOST, rows)
     computed = np.isfinite(past) & np.isfinite(new)
     for places, prices in _places_by_prices(joined, rows):
