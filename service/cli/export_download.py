@@ -98,12 +98,18 @@ def _made(
     else:
         export = answered(client.get(f"{PATH}/{attempt.export_id}"), "the export")
     while export["state"] not in {"succeeded", "failed"}:
-        on_progress(f"{export['state']}: rows", export["rows"], None)
+        on_progress(f"{export['state']}: rows", export["rows"] or 0, None)
         time.sleep(ASK_EVERY_S)
         export = answered(client.get(f"{PATH}/{export['id']}"), "the export")
     if export["state"] == "failed":
         memory.unlink()
         raise click.ClickException(f"the file could not be made: {export['failure']}")
+    if export["content_url"] is None:
+        memory.unlink()
+        raise click.ClickException(
+            "the file was asked for with costs, which this key may not see any more: it needs the "
+            "scope costs:read; asked for again, the file comes without costs"
+        )
     return export
 
 

@@ -55,9 +55,11 @@ class ExportOut(Struct, frozen=True, kw_only=True):
     id: UUID
     state: ExportState
     format: ExportFormat
-    query: Annotated[dict[str, Any], Meta(description="The body that it was asked for with.")]
-    rows: Annotated[int, Meta(description="Rows written so far.")]
-    bytes: Annotated[int, Meta(description="Bytes written so far.")]
+    query: Annotated[
+        dict[str, Any] | None, Meta(description="The body that it was asked for with.")
+    ]
+    rows: Annotated[int | None, Meta(description="Rows written so far.")]
+    bytes: Annotated[int | None, Meta(description="Bytes written so far.")]
     sha256: Annotated[str | None, Meta(description="Of the whole file, in hexadecimal digits.")]
     failure: Annotated[str | None, Meta(description="Why there is no file.")]
     created_at: datetime
@@ -67,6 +69,13 @@ class ExportOut(Struct, frozen=True, kw_only=True):
     expires_at: Annotated[datetime | None, Meta(description="When the file is deleted.")]
     content_url: Annotated[str | None, Meta(description="The file, once it is there.")]
     sidecar_url: Annotated[str | None, Meta(description="What the file holds.")]
+    with_costs: Annotated[
+        bool,
+        Meta(
+            description="Whether whoever asked for it could see money. Then it is withheld from "
+            "those without the scope costs:read: query, rows, bytes, SHA-256 and URLs are null."
+        ),
+    ]
     version: int
 
 

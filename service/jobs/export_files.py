@@ -88,8 +88,17 @@ def create(connection: Connection, actor: Actor, query: ExportIn) -> ExportOut:
 
 
 def get(connection: Connection, actor: Actor, export_id: UUID) -> ExportOut:
-    """One file; raises `NotFoundError`, and `ForbiddenError` as all that follows."""
+    """One file; raises `NotFoundError`.
+
+    Of a file with costs only those who see money learn more than its state: the rows found by a
+    filter on cost, the bytes of the amounts and the SHA-256 that proves a guess tell of it too.
+    """
     row = _require(connection, actor, export_id)
+    shown = _out(row)
+    return shown if _is_open(row, actor) else _withheld(shown)
+
+
+def _out(row: Row[Any]) -> ExportOut:
     is_there = row.state == "succeeded"
     return ExportOut(
         id=row.id,
@@ -107,8 +116,28 @@ def get(connection: Connection, actor: Actor, export_id: UUID) -> ExportOut:
         expires_at=row.expires_at,
         content_url=f"/v1/exports/{row.id}/content" if is_there else None,
         sidecar_url=f"/v1/exports/{row.id}/sidecar" if is_there else None,
+        with_costs=row.with_costs,
         version=row.version,
     )
+
+
+def _withheld(export: ExportOut) -> ExportOut:
+    failure = None if export.failure is None else "told only to those with the scope costs:read"
+    return msgspec.structs.replace(
+        export,
+        query=None,
+        rows=None,
+        bytes=None,
+        sha256=None,
+        failure=failure,
+        content_url=None,
+        sidecar_url=None,
+    )
+
+
+def _is_open(row: Row[Any], actor: Actor) -> bool:
+    """Whether the actor may read the file, by what the actor may do now."""
+    return actor.sees_costs or not row.with_costs
 
 
 def sidecar(connection: Connection, actor: Actor, export_id: UUID) -> Sidecar:
@@ -117,7 +146,11 @@ def sidecar(connection: Connection, actor: Actor, export_id: UUID) -> Sidecar:
 
 
 def stored_file(connection: Connection, actor: Actor, export_id: UUID) -> StoredFile:
-    """The file; raises `NotFoundError`, and `ConflictError` when it is not or never made."""
+    """The file.
+
+    Raises `NotFoundError`, `ForbiddenError` when it holds money that the actor may not see, and
+    `ConflictError` when it is not or never made.
+    """
     row = _require_file(connection, actor, export_id)
     exporter = EXPORTERS[row.format]
     return StoredFile(
@@ -184,15 +217,13 @@ def _require(connection: Connection, actor: Actor, export_id: UUID) -> Row[Any]:
     row = export_files.get_file(connection, actor.team_id, export_id)
     if row is None or (row.expires_at is not None and row.expires_at <= datetime.now(UTC)):
         raise NotFoundError(f"there is no export {export_id}; files are kept {KEPT_DAYS} days")
-    if row.with_costs:
-        # All of it: the rows found by a filter on cost, the bytes of the amounts and the SHA-256
-        # that proves a guess tell of money as well as the content does.
-        require_costs(actor, f"export {export_id} was made with costs: to look at it")
     return row
 
 
 def _require_file(connection: Connection, actor: Actor, export_id: UUID) -> Row[Any]:
     row = _require(connection, actor, export_id)
+    if not _is_open(row, actor):
+        require_costs(actor, f"export {export_id} was made with costs: to read it")
     if row.state == "failed":
         raise ConflictError(
             f"export {export_id} has failed: {row.failure}", problem="export-failed"

@@ -259,3 +259,23 @@ def test_a_part_that_is_too_long_begins_again(address: str, batch_id: str, tmp_p
         saved(client, batch_id, path)
     assert transport.ranges == ["bytes=0-"]
     assert len(rows_in(path)) == 15
+
+
+def test_a_file_with_costs_is_not_waited_for_by_a_key_that_lost_them(tmp_path: Path) -> None:
+    made = {"id": "e", "state": "queued", "rows": 0, "content_url": None}
+    asked: list[str] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        asked.append(request.method)
+        if request.method == "POST":
+            return httpx.Response(202, json=made)
+        return httpx.Response(200, json={**made, "state": "succeeded", "rows": None})
+
+    path = tmp_path / "results.csv"
+    with httpx.Client(base_url="http://test", transport=httpx.MockTransport(answer)) as client:
+        for _ in range(2):
+            with pytest.raises(click.ClickException, match="needs the scope costs:read"):
+                fetch(client, {"format": "csv"}, path, lambda *_: None)
+    # The second call asks for a file of its own.
+    assert asked == ["POST", "GET"] * 2
+    assert not path.exists()

@@ -27,10 +27,12 @@ def test_killed_while_it_makes_a_file(database: Database) -> None:
             before = look_at(database, export_id).running_at
             # One of its own parts: those of the process before go first.
             wait_for(lambda: look_at(database, export_id).running_at != before)  # noqa: B023
-            wait_for(lambda: look_at(database, export_id).bytes > 0)
+            wait_for(lambda: (look_at(database, export_id).bytes or 0) > 0)
             process.kill()
         left = look_at(database, export_id)
         assert left.state == "running"
+        assert left.bytes is not None
+        assert undisturbed.bytes is not None
         assert 0 < left.bytes < undisturbed.bytes
     with Computing(database):
         wait_for(lambda: look_at(database, export_id).ended_at is not None)

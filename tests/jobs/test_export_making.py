@@ -260,6 +260,7 @@ def test_memory_does_not_grow_with_the_rows(
         before_kb, after_kb = map(int, done.stdout.split())
         made = look_at(sqlite_database, second)
         assert made.rows == 200_000
+        assert made.bytes is not None
         assert made.bytes > 15_000_000
         assert after_kb - before_kb < 40_000, (name, before_kb, after_kb)
         assert after_kb < 400_000, (name, after_kb)

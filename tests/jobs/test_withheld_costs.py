@@ -14,6 +14,7 @@ from service.jobs import (
     comparisons,
     export_files,
     export_making,
+    export_results,
     exports,
     finished_batches,
     repricings,
@@ -312,11 +313,30 @@ def test_a_file_made_for_finance_is_closed_to_viewers(
         made = export_files.get(connection, FINANCE, export_id)
         assert made.rows == 2 * len(batches)
         assert export_files.stored_file(connection, FINANCE, export_id).num_bytes == made.bytes
-        for look in (export_files.get, export_files.sidecar, export_files.stored_file):
+        for look in (export_files.sidecar, export_files.stored_file):
             with pytest.raises(ForbiddenError, match=NEEDS):
                 look(connection, VIEWER, export_id)
-    with database.write() as connection, pytest.raises(ForbiddenError, match=NEEDS):
-        export_files.delete(connection, VIEWER, export_id, expected_version=made.version)
+        seen = export_files.get(connection, VIEWER, export_id)
+    assert made.with_costs
+    assert seen == msgspec.structs.replace(
+        made, query=None, rows=None, bytes=None, sha256=None, content_url=None, sidecar_url=None
+    )
+
+
+def test_why_a_file_for_finance_failed_is_not_told(
+    database: Database, batches: tuple[BatchOut, BatchOut], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert len(batches) == 2
+    monkeypatch.setattr(export_results, "MAX_SORTED_ROWS", 1)
+    export_id = ask(database, currency="EUR", where=("cost_of_loss:gt:1",), order_by="point")
+    export_making.run(database, export_id)
+    with database.read() as connection:
+        told = export_files.get(connection, FINANCE, export_id)
+        seen = export_files.get(connection, VIEWER, export_id)
+        with pytest.raises(ForbiddenError, match=NEEDS):
+            export_files.stored_file(connection, VIEWER, export_id)
+    assert "more than 1 rows match" in str(told.failure)
+    assert (seen.state, seen.failure) == ("failed", "told only to those with the scope costs:read")
 
 
 def test_a_file_made_for_a_viewer_holds_no_money_whoever_reads_it(
