@@ -29,6 +29,8 @@ COMMANDS = {
     "retry": Entry("retry", "Compute what a batch has left."),
     "export": Entry("export", "Save results of a running service in a file."),
     "import-rates": Entry("import_rates", "Store dated GPU-hour rates from a CSV file."),
+    "backup": Entry("backup", "Copy the embedded database into one file while it serves."),
+    "restore": Entry("restore", "Put a copy in the place of the embedded database."),
     "prune": Entry("prune", "Delete old batches."),
     "migrate": Entry("migrate", "Bring a database to the newest tables."),
     "openapi": Entry("openapi", "Print, write or check the OpenAPI document."),

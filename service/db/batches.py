@@ -168,15 +168,6 @@ def mark_sent(connection: Connection, batch_id: UUID, version: int) -> None:
     )
 
 
-def forget_sent(connection: Connection) -> None:
-    """Have the chunks of all unfinished batches enqueued anew (those enqueued stay as they are)."""
-    connection.execute(
-        update(scenario_batch)
-        .where(scenario_batch.c.state.in_(UNFINISHED))
-        .values(enqueued_version=None)
-    )
-
-
 def has_unfinished(connection: Connection) -> bool:
     """Whether any batch waits or runs."""
     found = select(scenario_batch.c.id).where(scenario_batch.c.state.in_(UNFINISHED)).limit(1)

@@ -91,6 +91,20 @@ def shown_url(url: str) -> str:
     return parsed.difference_update_query(secret).render_as_string(hide_password=True)
 
 
+def libpq_url(url: str, database: str | None = None) -> str:
+    """The URL as PostgreSQL's own programs read it, without a password; of another `database`."""
+    parsed = make_url(url)
+    shown = parsed.difference_update_query({n for n in parsed.query if "pass" in n.lower()})
+    return URL.create(
+        "postgresql",
+        username=shown.username,
+        host=shown.host,
+        port=shown.port,
+        database=database or shown.database,
+        query=shown.query,
+    ).render_as_string()
+
+
 def _normalised(url: str) -> URL:
     parsed = make_url(url)
     if parsed.drivername in {"postgresql", "postgres"}:

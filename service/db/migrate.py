@@ -63,6 +63,12 @@ def head() -> str:
     return newest
 
 
+def knows(revision: str) -> bool:
+    """Whether the revision is this program's newest or an older one."""
+    scripts = ScriptDirectory(str(migrations_folder())).walk_revisions()
+    return any(script.revision == revision for script in scripts)
+
+
 def _config(connection: Connection) -> Config:
     config = Config()
     config.set_main_option("script_location", str(migrations_folder()).replace("%", "%%"))

@@ -10,7 +10,7 @@ from uuid import UUID
 
 import structlog
 
-from service.db import batches, workers
+from service.db import batches, requeue, workers
 from service.db.engine import Row
 from service.db.process_locks import SessionLock
 from service.jobs.chunks import num_chunks
@@ -143,9 +143,9 @@ def has_unfinished(engine: Engine) -> bool:
     with engine.database.read() as connection:
         tasks = any(task.unsent(connection, WORKFLOW_VERSION + 1) for task in TASKS.values())
         unfinished = batches.has_unfinished(connection)
-    if unfinished:
+    if tasks or unfinished:
         with engine.database.write() as connection:
-            batches.forget_sent(connection)
+            requeue.forget_sent(connection)
     return tasks or unfinished
 
 
