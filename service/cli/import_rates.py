@@ -9,7 +9,7 @@ from service.cli.faults import refuse
 from service.db import migrate
 from service.db.engine import Database
 from service.errors import FieldFault, TrainardError
-from service.jobs.actors import Actor
+from service.jobs.actors import program
 from service.jobs.rate_documents import ImportedRate, ImportOut
 from service.jobs.rate_imports import import_rates
 from service.reports.tables import Heading, text_table
@@ -54,7 +54,7 @@ def command(*, file: BinaryIO, database_url: str | None, dry_run: bool) -> None:
 
 def _import(database: Database, text: str, *, dry_run: bool) -> ImportOut:
     with database.read() if dry_run else database.write() as connection:
-        return import_rates(connection, Actor(name="import-rates"), text, dry_run=dry_run)
+        return import_rates(connection, program("import-rates"), text, dry_run=dry_run)
 
 
 def _text(file: BinaryIO) -> str:

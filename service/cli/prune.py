@@ -78,7 +78,7 @@ def _delete(database: Database, now: datetime, days: int) -> None:
     marked = 1
     while marked:
         with database.write() as connection:
-            marked = deletions.mark_expired(connection, now, days)
+            marked = deletions.mark_expired(connection, now, days, command="prune")
     with database.read() as connection:
         left = deletions.list_left(connection)
     with click.progressbar(left, label="deleting", show_pos=True) as batches:

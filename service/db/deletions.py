@@ -47,15 +47,18 @@ def mark_deleted(connection: Connection, batch_id: UUID, *, version: int, now: d
 
 def mark_ended_before(
     connection: Connection, moment: datetime, *, states: Sequence[str], now: datetime
-) -> int:
-    """Hide batches of all teams that ended before the moment; returns how many."""
+) -> list[tuple[UUID, UUID]]:
+    """Hide batches of all teams that ended before the moment; returns their teams and ids."""
     c = scenario_batch.c
     found = _ended_before(moment, states)
     oldest = select(c.id).where(found).order_by(c.ended_at).limit(BATCHES_PER_MARK)
     marked = connection.execute(
-        update(scenario_batch).where(c.id.in_(oldest.scalar_subquery()), found).values(_marked(now))
+        update(scenario_batch)
+        .where(c.id.in_(oldest.scalar_subquery()), found)
+        .values(_marked(now))
+        .returning(c.team_id, c.id)
     )
-    return marked.rowcount
+    return [(row.team_id, row.id) for row in marked]
 
 
 def count_ended_before(

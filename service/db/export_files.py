@@ -128,18 +128,25 @@ def read_part(connection: Connection, export_id: UUID, byte: int) -> tuple[int, 
     return None if row is None else (row.first_byte, row.data)
 
 
-def mark_deleting(connection: Connection, export_id: UUID, now: datetime) -> bool:
-    """Hide a file that has expired; whether it is hidden, now or since long."""
+def is_deleting(connection: Connection, export_id: UUID) -> bool:
+    """Whether the file is hidden, and what is left of it to be taken away."""
+    c = export_file.c
+    query = select(c.id).where(c.id == export_id, c.state == DELETING)
+    return connection.scalar(query) is not None
+
+
+def mark_expired(
+    connection: Connection, ids: Sequence[UUID], now: datetime
+) -> list[tuple[UUID, UUID]]:
+    """Hide those of the files that have expired; the teams and ids of those that were not yet."""
     c = export_file.c
     changed = connection.execute(
         update(export_file)
-        .where(
-            c.id == export_id,
-            or_(c.state == DELETING, and_(c.state.in_(ENDED), c.expires_at <= now)),
-        )
+        .where(c.id.in_(ids), c.state.in_(ENDED), c.expires_at <= now)
         .values(state=DELETING, version=c.version + 1)
+        .returning(c.team_id, c.id)
     )
-    return changed.rowcount == 1
+    return [(row.team_id, row.id) for row in changed]
 
 
 def delete_parts(connection: Connection, export_id: UUID) -> int:
@@ -212,12 +219,11 @@ def mark_sent(connection: Connection, ids: Sequence[UUID], version: int) -> None
 
 
 def mark_removals_sent(connection: Connection, ids: Sequence[UUID], version: int) -> None:
-    """Delete the files for every reader, and note which workflow was given them."""
-    c = export_file.c
+    """Note which workflow the deleted files were given."""
     connection.execute(
         update(export_file)
-        .where(c.id.in_(ids))
-        .values(state=DELETING, enqueued_version=version, version=c.version + 1)
+        .where(export_file.c.id.in_(ids), export_file.c.state == DELETING)
+        .values(enqueued_version=version)
     )
 
 

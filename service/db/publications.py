@@ -59,9 +59,10 @@ def is_supported(connection: Connection) -> bool:
     return connection.dialect.name == "postgresql"
 
 
-def insert_once(connection: Connection, row: Mapping[str, Any]) -> None:
-    """Write a publication unless the batch has one."""
-    connection.execute(insert(publication).values(**row).on_conflict_do_nothing())
+def insert_once(connection: Connection, row: Mapping[str, Any]) -> bool:
+    """Write a publication unless the batch has one; whether it was written."""
+    written = connection.execute(insert(publication).values(**row).on_conflict_do_nothing())
+    return written.rowcount == 1
 
 
 def get_publication(connection: Connection, batch_id: UUID) -> Row[Any] | None:

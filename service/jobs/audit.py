@@ -1,21 +1,34 @@
 """The audit trail: who changed what, who was refused, who read money."""
 
 import hashlib
-from typing import Any, Literal
+from collections.abc import Sequence
+from typing import Any, Final
+from uuid import UUID
 
 import msgspec
 import rfc8785
 
-from service.db.audit import append_event
+from service.db.audit import append_event, append_events
 from service.db.engine import Connection
-from service.jobs.actors import Actor
+from service.jobs.actors import Actor, program
+from service.jobs.audit_documents import Outcome
 
-Outcome = Literal["done", "refused", "read"]
+__all__ = ["PROGRAM_ACTIONS", "RETENTION", "Outcome", "record", "record_program"]
 
 _encoder = msgspec.json.Encoder(decimal_format="string")
 
+MAX_ACTOR_LENGTH = 200
 MAX_SUBJECT_LENGTH = 300
+MAX_REQUEST_LENGTH = 500
 MAX_DETAIL_LENGTH = 500
+MAX_TRACE_ID_LENGTH = 128
+MAX_ADDRESS_LENGTH = 64
+
+# The program that removes what is past its time by itself
+RETENTION: Final = "retention"
+# What programs do beside the operations of the API, whose ids they use where they do the same
+# (`retention` and `prune` delete batches and files, `import-rates` imports rates).
+PROGRAM_ACTIONS: Final = {"prune_audit_events": "old events were removed"}
 
 
 def record(
@@ -41,20 +54,56 @@ def record(
     append_event(
         connection,
         actor.team_id,
-        actor=actor.name,
-        principal=actor.principal,
-        role=actor.role,
-        action=action,
-        outcome=outcome,
-        subject=subject[:MAX_SUBJECT_LENGTH],
+        **_columns(actor, action, subject, outcome, detail),
         changed=_changed(before, after),
         before_digest=_digest(before),
         after_digest=_digest(after),
-        request=actor.request,
-        trace_id=actor.trace_id,
-        address=actor.address,
-        detail=detail[:MAX_DETAIL_LENGTH] if detail else None,
     )
+
+
+def record_program(
+    connection: Connection,
+    command: str,
+    *,
+    action: str,
+    subjects: Sequence[tuple[UUID, str]],
+) -> None:
+    """Append an event for each team and subject that a program has changed; many cost few.
+
+    The chains of several teams are always locked in the same order.
+    """
+    nothing = {"changed": [], "before_digest": None, "after_digest": None}
+    of_teams: dict[UUID, list[str]] = {}
+    for team_id, subject in sorted(subjects):
+        of_teams.setdefault(team_id, []).append(subject)
+    for team_id, found in of_teams.items():
+        actor = program(command, team_id)
+        events = [{**_columns(actor, action, one, "done", None), **nothing} for one in found]
+        append_events(connection, team_id, events)
+
+
+def _columns(
+    actor: Actor, action: str, subject: str, outcome: Outcome, detail: str | None
+) -> dict[str, Any]:
+    return {
+        "actor": _text(actor.name, MAX_ACTOR_LENGTH),
+        "principal": _text(actor.principal, MAX_ACTOR_LENGTH),
+        "role": actor.role,
+        "action": action,
+        "outcome": outcome,
+        "subject": _text(subject, MAX_SUBJECT_LENGTH),
+        "request": _text(actor.request, MAX_REQUEST_LENGTH),
+        "trace_id": _text(actor.trace_id, MAX_TRACE_ID_LENGTH),
+        "address": _text(actor.address, MAX_ADDRESS_LENGTH),
+        "detail": _text(detail, MAX_DETAIL_LENGTH),
+    }
+
+
+def _text(text: str | None, length: int) -> str | None:
+    """The text as every database takes it: neither U+0000 nor half of a surrogate pair."""
+    if text is None:
+        return None
+    return text.encode("utf-8", "replace").decode().replace("\0", "\ufffd")[:length]
 
 
 def _builtins(document: Any) -> Any:

@@ -12,10 +12,10 @@ from service.db import deletions
 from service.db.deletions import compact, list_marked, mark_sent
 from service.db.engine import Connection, Database
 from service.errors import ConflictError, PreconditionFailedError
-from service.jobs import publications
+from service.jobs import audit, publications
 from service.jobs.actors import Actor
 from service.jobs.batch_documents import TERMINAL_STATES
-from service.jobs.batches import require_batch
+from service.jobs.batches import get
 from service.jobs.task import Task
 
 __all__ = [
@@ -31,6 +31,7 @@ __all__ = [
     "run",
 ]
 
+DELETE = "delete_batch"
 # SQLite has one writer, and others look for their turn every few milliseconds: they must find
 # the lock free far more often than not.
 PAUSE_RATIO = 4.0
@@ -45,7 +46,7 @@ def delete_batch(
     Raises `NotFoundError`, `ConflictError` for a batch that has not ended, and
     `PreconditionFailedError` when it has changed since the caller read it.
     """
-    batch = require_batch(connection, actor, batch_id)
+    batch = get(connection, actor, batch_id)
     if batch.state not in TERMINAL_STATES:
         raise ConflictError(
             f"batch {batch_id} is {batch.state}: only a batch that has ended can be deleted; "
@@ -57,17 +58,27 @@ def delete_batch(
         raise PreconditionFailedError(
             f"batch {batch_id} is at version {batch.version}, not {expected_version}"
         )
+    audit.record(
+        connection, actor, action=DELETE, subject=f"scenario-batch/{batch_id}", before=batch
+    )
 
 
-def mark_expired(connection: Connection, now: datetime, retention_days: int) -> int:
+def mark_expired(
+    connection: Connection, now: datetime, retention_days: int, *, command: str = audit.RETENTION
+) -> int:
     """Delete, as `delete_batch` does, some batches that ended longer ago; returns how many.
 
-    0 days keeps everything. Call it again while it returns more than 0.
+    0 days keeps everything. Call it again while it returns more than 0. `command` is the program
+    that the audit trail names; each batch has an event of its own there, so that for ever it can
+    be said what became of one.
     """
     if retention_days == 0:
         return 0
     moment = now - timedelta(days=retention_days)
-    return deletions.mark_ended_before(connection, moment, states=TERMINAL_STATES, now=now)
+    marked = deletions.mark_ended_before(connection, moment, states=TERMINAL_STATES, now=now)
+    subjects = [(team_id, f"scenario-batch/{batch_id}") for team_id, batch_id in marked]
+    audit.record_program(connection, command, action=DELETE, subjects=subjects)
+    return len(marked)
 
 
 class Expired(Struct, frozen=True, kw_only=True):

@@ -6,6 +6,7 @@ from uuid import UUID
 
 from service.db import export_files
 from service.db.engine import Connection, Database
+from service.jobs import audit
 from service.jobs.export_making import delete_parts
 from service.jobs.task import Task
 
@@ -14,7 +15,9 @@ def run(database: Database, export_id: UUID) -> None:
     """Take the file's parts and its row away; may be killed anywhere and called again."""
     with database.write() as connection:
         # An expired file may not be marked yet: it is marked as sent after it was sent.
-        if not export_files.mark_deleting(connection, export_id, datetime.now(UTC)):
+        _record(connection, export_files.mark_expired(connection, [export_id], datetime.now(UTC)))
+    with database.read() as connection:
+        if not export_files.is_deleting(connection, export_id):
             return
     delete_parts(database, export_id)
     with database.write() as connection:
@@ -31,10 +34,22 @@ def unsent(connection: Connection, version: int) -> Sequence[UUID]:
     return export_files.list_unsent_removals(connection, version, datetime.now(UTC))
 
 
+def mark_sent(connection: Connection, ids: Sequence[UUID], version: int) -> None:
+    """Delete what has expired for every reader, and note which workflow the files were given."""
+    expired = export_files.mark_expired(connection, ids, datetime.now(UTC))
+    export_files.mark_removals_sent(connection, ids, version)
+    _record(connection, expired)
+
+
+def _record(connection: Connection, expired: Sequence[tuple[UUID, UUID]]) -> None:
+    subjects = [(team_id, f"export/{export_id}") for team_id, export_id in expired]
+    audit.record_program(connection, audit.RETENTION, action="delete_export", subjects=subjects)
+
+
 TASK = Task(
     name="export-removal",
     run=run,
     fail=fail,
     unsent=unsent,
-    mark_sent=export_files.mark_removals_sent,
+    mark_sent=mark_sent,
 )

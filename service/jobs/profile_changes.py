@@ -6,6 +6,7 @@ from service.db import profiles as rows
 from service.db.engine import Connection
 from service.db.tables import utc_now
 from service.errors import ConflictError, FieldFault, InvalidError, PreconditionFailedError
+from service.jobs import audit
 from service.jobs.actors import Actor
 from service.jobs.labels import label_faults, slug_faults, tag_faults
 from service.jobs.profile_documents import ProfileIn, ProfileOut, RevisionIn
@@ -31,7 +32,7 @@ def create_profile(connection: Connection, actor: Actor, document: ProfileIn) ->
     rows.insert_revision(
         connection, actor.team_id, profile_id=profile_id, revision=1, content=content
     )
-    return read_profile(connection, actor, document.slug)
+    return _recorded(connection, actor, "create_profile", document.slug)
 
 
 def revise_profile(
@@ -51,23 +52,46 @@ def revise_profile(
     rows.insert_revision(
         connection, actor.team_id, profile_id=current.id, revision=revision, content=content
     )
-    return read_profile(connection, actor, slug)
+    return _recorded(connection, actor, "revise_profile", slug, before=current)
 
 
 def archive_profile(connection: Connection, actor: Actor, slug: str, *, version: int) -> ProfileOut:
     """Refuse the profile in new batches from now on; it can still be read."""
     current = _at_version(connection, actor, slug, version)
-    if current.archived_at is None:
-        _change(connection, current, archived_at=utc_now())
-    return read_profile(connection, actor, slug)
+    if current.archived_at is not None:
+        return current
+    _change(connection, current, archived_at=utc_now())
+    return _recorded(connection, actor, "archive_profile", slug, before=current)
 
 
 def restore_profile(connection: Connection, actor: Actor, slug: str, *, version: int) -> ProfileOut:
     """Take an archived profile back into use."""
     current = _at_version(connection, actor, slug, version)
-    if current.archived_at is not None:
-        _change(connection, current, archived_at=None)
-    return read_profile(connection, actor, slug)
+    if current.archived_at is None:
+        return current
+    _change(connection, current, archived_at=None)
+    return _recorded(connection, actor, "restore_profile", slug, before=current)
+
+
+def _recorded(
+    connection: Connection,
+    actor: Actor,
+    action: str,
+    slug: str,
+    *,
+    before: ProfileOut | None = None,
+) -> ProfileOut:
+    """The profile as it is now, with its change in the audit trail."""
+    profile = read_profile(connection, actor, slug)
+    audit.record(
+        connection,
+        actor,
+        action=action,
+        subject=f"cluster-profile/{slug}",
+        before=before,
+        after=profile,
+    )
+    return profile
 
 
 def _content(actor: Actor, document: RevisionIn, faults: list[FieldFault]) -> dict[str, Any]:

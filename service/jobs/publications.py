@@ -17,6 +17,7 @@ from service.db.engine import Connection, Database
 from service.db.publications import PARENT, SCHEMA, list_unsent, mark_sent
 from service.db.results import BatchRef, iterate_columns
 from service.errors import ConflictError, NotFoundError, PreconditionFailedError
+from service.jobs import audit
 from service.jobs.actors import Actor
 from service.jobs.batches import require_batch, require_finished
 from service.jobs.published_rows import FIXED_COLUMNS, published_columns, row_fields
@@ -55,7 +56,7 @@ def publish(connection: Connection, actor: Actor, batch_id: UUID) -> Publication
             "SQLite: use an export instead, or TRAINARD_DATABASE_URL=postgresql://…",
             problem="needs-postgresql",
         )
-    publications.insert_once(
+    is_asked_for = publications.insert_once(
         connection,
         {
             "id": uuid_utils.compat.uuid7(),
@@ -67,7 +68,7 @@ def publish(connection: Connection, actor: Actor, batch_id: UUID) -> Publication
     )
     row = publications.get_publication(connection, batch_id)
     if row is not None and row.state in {"failed", REMOVING}:
-        publications.set_state(
+        is_asked_for = publications.set_state(
             connection,
             row.id,
             "queued",
@@ -78,7 +79,12 @@ def publish(connection: Connection, actor: Actor, batch_id: UUID) -> Publication
             num_rows=0,
             enqueued_version=None,
         )
-    return _out(connection, batch_id)
+    published = _out(connection, batch_id)
+    if is_asked_for:
+        audit.record(
+            connection, actor, action="publish_batch", subject=_subject(batch_id), after=published
+        )
+    return published
 
 
 def get(connection: Connection, actor: Actor, batch_id: UUID) -> PublicationOut:
@@ -109,6 +115,9 @@ def unpublish(
             f"the publication of batch {batch_id} is at version {current.version}, "
             f"not {expected_version}"
         )
+    audit.record(
+        connection, actor, action="unpublish_batch", subject=_subject(batch_id), before=current
+    )
 
 
 def withdraw(database: Database, batch_id: UUID) -> None:
@@ -197,6 +206,10 @@ def _end(connection: Connection, publication_id: UUID, num_rows: int) -> None:
     )
     if not ended:
         raise _TakenBackError
+
+
+def _subject(batch_id: UUID) -> str:
+    return f"scenario-batch/{batch_id}/publication"
 
 
 def _out(connection: Connection, batch_id: UUID) -> PublicationOut:

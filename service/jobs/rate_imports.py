@@ -13,6 +13,7 @@ from service.db.engine import Connection
 from service.db.rates import RateKey
 from service.db.tables import utc_now
 from service.errors import ConflictError, FieldFault, InvalidError, TooLargeError
+from service.jobs import audit
 from service.jobs.actors import Actor
 from service.jobs.documents import MAX_FAULTS, decode_document
 from service.jobs.rate_documents import ImportedRate, ImportOut, RateIn
@@ -58,7 +59,7 @@ def import_rates(
     entries = [new_row(actor, line.rate, recorded_at) for line in lines]
     if not dry_run:
         rows.insert_rates(connection, entries)
-    return ImportOut(
+    imported = ImportOut(
         validate_only=dry_run,
         num_rates=len(lines),
         items=[
@@ -74,6 +75,16 @@ def import_rates(
             for line, entry in zip(lines, entries, strict=True)
         ],
     )
+    if not dry_run:
+        audit.record(
+            connection,
+            actor,
+            action="import_rates",
+            subject="gpu-hour-rates",
+            after=imported,
+            detail=f"{imported.num_rates} rates",
+        )
+    return imported
 
 
 def _read_lines(text: str, faults: list[FieldFault]) -> Iterator[Line]:

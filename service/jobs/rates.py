@@ -14,6 +14,7 @@ from service.db.engine import Connection
 from service.db.rates import RateFilter, RateKey
 from service.db.tables import utc_now
 from service.errors import MalformedError
+from service.jobs import audit
 from service.jobs.actors import Actor
 from service.jobs.page_tokens import make_token, read_token
 from service.jobs.rate_documents import RateIn, RateOut, RatePage
@@ -44,7 +45,11 @@ def create_rate(connection: Connection, actor: Actor, document: RateIn) -> RateO
     refuse_overlaps(connection, actor, document)
     row = new_row(actor, document, utc_now())
     rows.insert_rates(connection, [row])
-    return read_rate(connection, actor, row["id"])
+    rate = read_rate(connection, actor, row["id"])
+    audit.record(
+        connection, actor, action="create_rate", subject=f"gpu-hour-rate/{rate.id}", after=rate
+    )
+    return rate
 
 
 def read_rate(connection: Connection, actor: Actor, rate_id: UUID) -> RateOut:

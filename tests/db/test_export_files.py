@@ -103,17 +103,21 @@ def test_a_file_is_hidden_when_it_expires(database: Database) -> None:
         export_files.end_with_failure(connection, export_id, "no", now=NOW, expires_at=NOW)
         assert export_files.num_unfinished(connection, DEFAULT_TEAM_ID) == 0
         before = NOW - timedelta(seconds=1)
-        assert not export_files.mark_deleting(connection, export_id, before)
+        assert export_files.mark_expired(connection, [export_id], before) == []
         assert export_files.list_unsent_removals(connection, 1, before) == []
         assert export_files.list_unsent_removals(connection, 1, NOW) == [export_id]
         assert export_files.get_file(connection, DEFAULT_TEAM_ID, export_id) is not None
-        assert export_files.mark_deleting(connection, export_id, NOW)
-        assert export_files.mark_deleting(connection, export_id, before)
+        assert not export_files.is_deleting(connection, export_id)
+        hidden = [(DEFAULT_TEAM_ID, export_id)]
+        assert export_files.mark_expired(connection, [export_id], NOW) == hidden
+        assert export_files.is_deleting(connection, export_id)
+        assert export_files.mark_expired(connection, [export_id], NOW) == []
         assert export_files.get_file(connection, DEFAULT_TEAM_ID, export_id) is None
-        assert not export_files.mark_deleting(connection, insert(connection), NOW)
+        assert export_files.mark_expired(connection, [insert(connection)], NOW) == []
 
 
 def test_a_missing_file_cannot_be_hidden(database: Database) -> None:
     with database.write() as connection:
-        assert not export_files.mark_deleting(connection, DEFAULT_TEAM_ID, NOW)
+        assert export_files.mark_expired(connection, [DEFAULT_TEAM_ID], NOW) == []
+        assert not export_files.is_deleting(connection, DEFAULT_TEAM_ID)
         assert export_files.find_file(connection, DEFAULT_TEAM_ID) is None
