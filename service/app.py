@@ -9,6 +9,7 @@ from litestar import Litestar
 from litestar.handlers import HTTPRouteHandler
 
 from service.api import (
+    api_keys,
     batch_events,
     batch_retries,
     batches,
@@ -51,6 +52,7 @@ ROUTES: tuple[Iterable[HTTPRouteHandler], ...] = (
     comparisons.routes,
     exports.routes,
     export_files.routes,
+    api_keys.routes,
     system.routes,
     problem_pages.routes,
     docs.routes,

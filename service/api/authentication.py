@@ -4,20 +4,24 @@ import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import partial
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import msgspec
+import structlog
 
 from service.api.contract import ApiRequest
 from service.api.tracing import trace_id_of
 from service.api.transactions import in_thread
 from service.db.api_keys import any_key
-from service.db.engine import Connection, Database
+from service.db.engine import Connection, Database, OperationalError
 from service.errors import MalformedError, UnauthenticatedError
 from service.jobs.actors import Actor
-from service.jobs.key_checks import actor_of_key
+from service.jobs.api_keys import NOTED_EVERY_S, touch
+from service.jobs.key_checks import KEY_PRINCIPAL, actor_of_key
 from service.jobs.key_tokens import PREFIX
 from service.settings import Settings
+
+log = structlog.get_logger()
 
 T = TypeVar("T")
 
@@ -25,6 +29,8 @@ T = TypeVar("T")
 OPEN_CHECK_S: Final = 0.2
 MAX_TOKEN_LENGTH: Final = 16_384
 MAX_REQUEST_LENGTH: Final = 500
+# Where the scope of a request names the key whose use is to be noted after the answer
+_USED_KEY: Final = "trainard_used_key"
 
 
 class Authenticator:
@@ -35,6 +41,8 @@ class Authenticator:
         self._settings = settings
         self._is_closed = False
         self._checked_at = -OPEN_CHECK_S
+        # By key, which are few: nobody gets here without one
+        self._noted_at: dict[str, float] = {}
 
     async def actor(self, request: ApiRequest) -> Actor:
         """The actor; raises `UnauthenticatedError` (401)."""
@@ -46,7 +54,9 @@ class Authenticator:
                 "the header Authorization is missing: send Bearer with an API key"
             )
         if token.startswith(PREFIX):
-            return _described(request, await in_thread(partial(self._of_key, token)))
+            actor = await in_thread(partial(self._of_key, token))
+            self._mark_use(request, actor.principal.removeprefix(KEY_PRINCIPAL))
+            return _described(request, actor)
         raise UnauthenticatedError("the bearer token is no API key (trn_<id>_<secret>)")
 
     async def is_open(self) -> bool:
@@ -58,6 +68,29 @@ class Authenticator:
             self._is_closed = await in_thread(partial(self._read, any_key))
             self._checked_at = now
         return not self._is_closed
+
+    async def note_use(self, scope: Any) -> None:
+        """Write down, once a minute, that a key was used; call it after the answer was sent."""
+        public_id = scope.pop(_USED_KEY, None)
+        if public_id is None:
+            return
+        try:
+            await in_thread(partial(self._touch, public_id))
+        except OperationalError as error:
+            # The answer was right; the next minute notes it.
+            log.warning("key_use_not_noted", key=public_id, reason=str(error.orig))
+
+    def _mark_use(self, request: ApiRequest, public_id: str) -> None:
+        now = time.monotonic()
+        noted_at = self._noted_at.get(public_id)
+        if noted_at is None or now - noted_at >= NOTED_EVERY_S:
+            self._noted_at[public_id] = now
+            scope: Any = request.scope
+            scope[_USED_KEY] = public_id
+
+    def _touch(self, public_id: str) -> None:
+        with self._database.write() as connection:
+            touch(connection, public_id, datetime.now(UTC))
 
     def _of_key(self, token: str) -> Actor:
         return self._read(lambda connection: actor_of_key(connection, token, datetime.now(UTC)))

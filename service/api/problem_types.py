@@ -48,6 +48,21 @@ PROBLEM_TYPES: Final[dict[str, ProblemType]] = dict(
             "of a role that has it.",
         ),
         _type(
+            "no-role",
+            403,
+            "The token gives no role and team here",
+            "detail says which claim of the bearer token is missing or is mapped to nothing "
+            "(TRAINARD_OIDC_ROLES, TRAINARD_OIDC_TEAM).",
+        ),
+        _type(
+            "forwarded-while-open",
+            403,
+            "The request came through a proxy while the service is open",
+            "Without any key everybody who reaches the service may do all, which is meant for one "
+            "person on one machine. Make a key (trainard key create --role admin) before a proxy "
+            "is put in front.",
+        ),
+        _type(
             "foreign-host",
             403,
             "The request names a foreign host",
@@ -103,6 +118,14 @@ PROBLEM_TYPES: Final[dict[str, ProblemType]] = dict(
             409,
             "The request clashes with what is stored",
             "detail and errors name what it clashes with. Nothing was changed.",
+        ),
+        _type(
+            "first-key-by-cli",
+            409,
+            "The first API key is made by command",
+            "While no key exists everybody may do all, so the first key is made on the machine of "
+            "the service: trainard key create --role admin. It closes the service to all without "
+            "a key; further ones can be made here.",
         ),
         _type(
             "batch-not-finished",
@@ -210,6 +233,24 @@ PROBLEM_TYPES: Final[dict[str, ProblemType]] = dict(
             428,
             "The change needs If-Match",
             "Send If-Match with the ETag of the version that the change is based on.",
+        ),
+        _type(
+            "request-timeout",
+            408,
+            "The request did not arrive in time",
+            "Header and body each have a time, shown by GET /v1/meta; the connection is closed.",
+        ),
+        _type(
+            "header-too-large",
+            431,
+            "The address and header of the request are too large",
+            "Their limit is shown by GET /v1/meta; the connection is closed.",
+        ),
+        _type(
+            "too-many-connections",
+            503,
+            "Too many connections are open",
+            "Close those that are not needed, or ask again later.",
         ),
         _type(
             "too-many-requests",

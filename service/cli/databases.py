@@ -7,7 +7,8 @@ from typing import TypeVar
 import msgspec
 import rich_click as click
 
-from service.db.engine import shown_url
+from service.db import migrate
+from service.db.engine import Database, shown_url
 from service.db.failures import UNUSABLE_DATABASE
 from service.settings import DEFAULT_DATABASE_URL, Settings, read_settings
 
@@ -43,6 +44,18 @@ def usable_database(url: str) -> Iterator[None]:
     except UNUSABLE_DATABASE as error:
         reason = str(error).strip().partition("\n")[0]
         raise click.ClickException(f"database {without_password(url)}: {reason}") from error
+
+
+@contextmanager
+def migrated_database(url: str) -> Iterator[Database]:
+    """Yield the database at its newest tables, made where it is absent; closed with the block."""
+    with usable_database(url):
+        migrate.upgrade(url)
+        database = Database(url)
+        try:
+            yield database
+        finally:
+            database.close()
 
 
 def without_password(url: str) -> str:

@@ -31,6 +31,8 @@ COMMANDS = {
     "import-rates": Entry("import_rates", "Store dated GPU-hour rates from a CSV file."),
     "backup": Entry("backup", "Copy the embedded database into one file while it serves."),
     "restore": Entry("restore", "Put a copy in the place of the embedded database."),
+    "key": Entry("key", "Make, list and revoke API keys."),
+    "team": Entry("team", "Make, list and change teams."),
     "prune": Entry("prune", "Delete old batches."),
     "migrate": Entry("migrate", "Bring a database to the newest tables."),
     "openapi": Entry("openapi", "Print, write or check the OpenAPI document."),

@@ -12,6 +12,8 @@ from service.jobs.scopes import widest
 
 # Compared with when there is no such key, so that the answer takes as long.
 _NO_DIGEST: Final = digest("")
+# What a principal begins with that is a key; its public id follows.
+KEY_PRINCIPAL: Final = "key:"
 
 
 class KeyRefusedError(UnauthenticatedError):
@@ -48,7 +50,7 @@ def actor_of_row(key: Row[Any]) -> Actor:
     return Actor(
         team_id=key.team_id,
         name=f"{key.name} [{key.public_id}]",
-        principal=f"key:{key.public_id}",
+        principal=KEY_PRINCIPAL + key.public_id,
         role=key.role,
         scopes=frozenset(key.scopes) & widest(key.role),
     )

@@ -85,6 +85,27 @@ def _delete_export(export: str, world: World) -> Call:
     return "DELETE", path, {"headers": world.etag(path)}
 
 
+KEYS = "/v1/api-keys"
+
+
+def _on_key(method: str, suffix: str, **arguments: Any) -> Request:
+    """A request on an API key; a change on one of its own for each request."""
+
+    def own(world: World) -> Call:
+        path = world.admin("POST", KEYS, json=_key_body(world)).headers["location"]
+        return method, path + suffix, {"headers": ANY_VERSION, **arguments}
+
+    def foreign(world: World) -> Call:
+        (first, *_) = world.admin("GET", KEYS).json()["items"]
+        return method, f"{KEYS}/{first['id']}{suffix}", {"headers": ANY_VERSION, **arguments}
+
+    return Request(own=own, foreign=foreign)
+
+
+def _key_body(world: World) -> dict[str, Any]:
+    return {"name": world.unique(), "role": "viewer"}
+
+
 REQUESTS: dict[str, Request] = {
     "get_health": _get("/healthz"),
     "get_readiness": _get("/readyz"),
@@ -167,4 +188,9 @@ REQUESTS: dict[str, Request] = {
         own=lambda world: _delete_export(world.new_export(), world),
         foreign=lambda world: _delete_export(world.export, world),
     ),
+    "list_api_keys": _get(KEYS),
+    "create_api_key": Request(own=lambda world: ("POST", KEYS, {"json": _key_body(world)})),
+    "get_api_key": _on_key("GET", ""),
+    "change_api_key": _on_key("PATCH", "", json={"name": "renamed"}),
+    "revoke_api_key": _on_key("POST", "/revocation"),
 }

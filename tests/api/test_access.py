@@ -81,6 +81,11 @@ ALLOWED: dict[str, frozenset[str] | str] = {
     "download_export": MONEY,
     "get_export_sidecar": MONEY,
     "delete_export": ALL,
+    "list_api_keys": ADMINS,
+    "create_api_key": ADMINS,
+    "get_api_key": ADMINS,
+    "change_api_key": ADMINS,
+    "revoke_api_key": ADMINS,
 }
 # A batch that was never published has no publication to read or take back.
 NOT_THERE = {"get_publication", "unpublish_batch"}

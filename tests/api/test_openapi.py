@@ -111,6 +111,10 @@ def test_pressing_try_it_works_on_an_empty_service(
             continue
         for name, example in content.get("examples", {}).items():
             answer = client.post(path, json=example["value"])
+            if path == "/v1/api-keys":
+                # The first one is made by command; tests/api/test_api_keys.py makes these.
+                assert answer.status_code == 409
+                continue
             assert answer.is_success, (path, name, answer.text)
             num_tried += 1
     assert num_tried >= 5
