@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 import msgspec
+from litestar.exceptions import InternalServerException
 
 from service.api.contract import JSON, ApiRequest
 from service.api.transactions import in_thread
@@ -42,7 +43,7 @@ async def read_body(request: ApiRequest, kind: type[T]) -> T:
 
 async def read_optional_body(request: ApiRequest, kind: type[T]) -> T:
     """The JSON body as a document; a request without a body stands for `{}`."""
-    if "content-type" not in request.headers and not await request.body():
+    if "content-type" not in request.headers and not await _received(request):
         return decode_document({}, kind)
     return await read_body(request, kind)
 
@@ -50,7 +51,7 @@ async def read_optional_body(request: ApiRequest, kind: type[T]) -> T:
 async def read_json(request: ApiRequest) -> Any:
     """The JSON body as builtins, for documents whose parts are decoded one by one."""
     _require_media_type(request, JSON)
-    body = await request.body()
+    body = await _received(request)
     if len(body) <= IN_PLACE_BYTES:
         return decode_json(body)
     return await in_thread(partial(decode_json, body))
@@ -60,11 +61,19 @@ async def read_text(request: ApiRequest, media_type: str) -> str:
     """A body of text, such as a CSV file, in UTF-8 with or without a byte-order mark."""
     _require_media_type(request, media_type)
     try:
-        return (await request.body()).decode("utf-8-sig")
+        return (await _received(request)).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise MalformedError(
             f"the body is not UTF-8: {error.reason} at byte {error.start}"
         ) from None
+
+
+async def _received(request: ApiRequest) -> bytes:
+    """The body; that its sender has gone away is no defect of the service."""
+    try:
+        return await request.body()
+    except InternalServerException:
+        raise MalformedError("the body did not arrive whole") from None
 
 
 def decode_json(body: bytes) -> Any:

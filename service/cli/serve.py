@@ -16,6 +16,7 @@ import rich_click as click
 import uvicorn
 
 from service.app import create_app
+from service.cli.bounded_protocol import allow_open_files, protocol_within
 from service.cli.databases import database_option, settings_with, usable_database, without_password
 from service.cli.graceful_server import GracefulServer
 from service.cli.worker_processes import WorkerProcesses
@@ -87,7 +88,7 @@ def command(
         uvicorn.Config(
             app,
             loop="uvloop",
-            http="httptools",
+            http=protocol_within(settings.limits),
             ws="none",
             lifespan="on",
             workers=1,
@@ -102,6 +103,7 @@ def command(
     # the default one would end this process before its workers have drained.
     signal.signal(signal.SIGTERM, lambda *_: None)
     _settle_memory()
+    allow_open_files(settings.limits.connections)
     beside.start()
     try:
         server.run(sockets=[listener])

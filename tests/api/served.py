@@ -10,6 +10,7 @@ import uvicorn
 from litestar import Litestar
 
 from service.app import create_app
+from service.cli.bounded_protocol import protocol_within
 from service.cli.graceful_server import GracefulServer
 from service.db.engine import Database
 from service.settings import Limits, Settings
@@ -23,7 +24,13 @@ def served(database: Database, limits: Limits | None = None) -> Iterator[tuple[s
     app = create_app(Settings(limits=limits or Limits()), database)
     listener = socket.create_server(("127.0.0.1", 0))
     # Without its lifespan the app starts no engine.
-    config = uvicorn.Config(app, lifespan="off", log_config=None, timeout_graceful_shutdown=5)
+    config = uvicorn.Config(
+        app,
+        http=protocol_within(limits or Limits()),
+        lifespan="off",
+        log_config=None,
+        timeout_graceful_shutdown=5,
+    )
     server = GracefulServer(config, app.state.batch_watch)
     thread = threading.Thread(target=server.run, args=([listener],))
     thread.start()
