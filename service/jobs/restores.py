@@ -106,7 +106,7 @@ def _swap(database: Database, staged: Path, target: Path) -> Path | None:
         _remove(queue)
         backups.put_in_place(staged, target, target)
         return None
-    stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
+    stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%fZ")
     replaced = target.with_name(f"{target.name}.before-restore-{stamp}")
     with backups.claimed(target):
         _own_like(target, staged)

@@ -7,7 +7,6 @@ import signal
 import sqlite3
 import stat
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -22,7 +21,7 @@ from sqlalchemy import func, select
 from service.db import migrate
 from service.db.engine import Database
 from service.db.tables import audit_event, cluster_profile, scenario_batch
-from tests.cli.conftest import Program, Start, environment
+from tests.cli.conftest import Program, Start
 from tests.conftest import PostgresServer
 from tests.jobs.batch_bodies import SEED, SIZES, item, run, speeds
 from tests.jobs.engine_processes import assert_same_bits, assert_whole
@@ -222,65 +221,6 @@ def test_a_service_that_is_idle_is_noticed(trainard: Program, start: Start, data
     assert list(database.parent.glob(".*")) == []
 
 
-def damaged(copy: Path, how: str) -> None:
-    data = bytearray(copy.read_bytes())
-    if how == "a changed page":
-        # Not the first: its damage is that of the whole file.
-        data[8 * 4096 : 9 * 4096] = b"\xa5" * 4096
-    elif how == "a changed value":
-        place = data.index(b"one-slow")
-        data[place : place + 3] = b"two"
-    elif how == "half":
-        del data[len(data) // 2 :]
-    elif how == "all but a page":
-        del data[-4096:]
-    elif how == "a few bytes":
-        del data[100:]
-    elif how == "nothing":
-        data.clear()
-    else:
-        data[:16] = b"not a database!!"
-    copy.write_bytes(data)
-
-
-@pytest.mark.parametrize(
-    "how",
-    [
-        *("a changed page", "a changed value", "half", "all but a page", "a few bytes"),
-        *("nothing", "another file"),
-    ],
-)
-def test_a_damaged_copy_is_refused_and_nothing_has_changed(
-    trainard: Program, database: Path, tmp_path: Path, how: str
-) -> None:
-    made = trainard("backup", "copy.db")
-    (sha256,) = re.findall(r"SHA-256 ([0-9a-f]{64})", made.stdout)
-    before = counts(database)
-    damaged(tmp_path / "copy.db", how)
-    digest = ("--sha256", sha256) if how == "a changed value" else ()
-    refused = trainard("restore", "copy.db", *digest)
-    assert refused.returncode == 1, refused.stdout
-    assert "Nothing has changed" in refused.stderr
-    assert counts(database) == before
-    assert [path.name for path in database.parent.glob("*.before*")] == []
-    assert list(database.parent.glob(".*")) == []
-
-
-def test_other_databases_and_newer_ones_are_refused(
-    trainard: Program, database: Path, tmp_path: Path
-) -> None:
-    with closing(sqlite3.connect(tmp_path / "other.db")) as other:
-        other.execute("CREATE TABLE things (id)")
-    assert "none of Trainard's" in trainard("restore", "other.db").stderr
-    assert trainard("backup", "copy.db").returncode == 0
-    with closing(sqlite3.connect(tmp_path / "copy.db")) as copy, copy:
-        copy.execute("UPDATE alembic_version SET version_num = '9999'")
-    assert "9999 of a newer" in " ".join(trainard("restore", "copy.db").stderr.split())
-    assert "is the database" in trainard("restore", str(database)).stderr
-    assert "is no file" in trainard("restore", "absent.db").stderr
-    assert counts(database) == (1, 15, ["backup"])
-
-
 def test_an_older_copy_is_migrated_into_an_empty_place(trainard: Program, tmp_path: Path) -> None:
     migrate.upgrade(f"sqlite:///{tmp_path / 'old.db'}", "0002")
     restored = trainard("restore", "old.db")
@@ -311,59 +251,6 @@ def test_a_database_that_is_not_there_is_not_copied(trainard: Program, tmp_path:
     assert refused.returncode == 1
     assert "trainard migrate" in refused.stderr
     assert not (tmp_path / "data" / "trainard.db").exists()
-
-
-KILLING = """
-import os, signal, sys
-from service.db import backups
-from service.cli import main
-
-name, nth = sys.argv.pop(1), int(sys.argv.pop(1))
-module = backups if hasattr(backups, name) else os
-replaced, count = getattr(module, name), 0
-
-def killing(*arguments, **named):
-    global count
-    count += 1
-    if count == nth:
-        os.kill(os.getpid(), signal.SIGKILL)
-    return replaced(*arguments, **named)
-
-setattr(module, name, killing)
-main()
-"""
-
-
-@pytest.mark.parametrize(
-    ("point", "nth"),
-    [
-        ("check", 1),
-        ("make_single", 1),
-        ("put_in_place", 1),
-        ("link", 1),
-        ("flush", 2),
-        ("flush", 3),
-    ],
-)
-def test_a_restore_that_is_killed_leaves_a_whole_database(
-    trainard: Program, database: Path, tmp_path: Path, point: str, nth: int
-) -> None:
-    assert trainard("backup", "copy.db").returncode == 0
-    old = counts(database)
-    killed = subprocess.run(
-        [sys.executable, "-c", KILLING, point, str(nth), "restore", "copy.db"],
-        cwd=tmp_path,
-        env={**environment(), "PYTHONPATH": str(Path(__file__).parents[2])},
-        capture_output=True,
-        check=False,
-    )
-    assert killed.returncode == -signal.SIGKILL, killed.stderr
-    with closing(sqlite3.connect(database)) as opened:
-        assert opened.execute("PRAGMA integrity_check").fetchone() == ("ok",)
-    assert counts(database) in (old, (1, 15, ["restore"]))
-    again = trainard("restore", "copy.db")
-    assert again.returncode == 0, again.stderr
-    assert counts(database) == (1, 15, ["restore"])
 
 
 @pytest.mark.postgres
