@@ -87,6 +87,10 @@ class UnsupportedMediaError(TrainardError):
     problem = "unsupported-media-type"
 
 
+class UnsupportedEncodingError(UnsupportedMediaError):
+    """The body is compressed, which is never read: its true size is not known before."""
+
+
 class InvalidError(TrainardError):
     """Readable, but it breaks a rule."""
 

@@ -16,7 +16,13 @@ from litestar.exceptions import InternalServerException
 
 from service.api.contract import JSON, ApiRequest
 from service.api.transactions import in_thread
-from service.errors import FieldFault, InvalidError, MalformedError, UnsupportedMediaError
+from service.errors import (
+    FieldFault,
+    InvalidError,
+    MalformedError,
+    UnsupportedEncodingError,
+    UnsupportedMediaError,
+)
 from service.jobs.documents import decode_document, escaped, shown
 
 T = TypeVar("T")
@@ -187,6 +193,11 @@ def _null_character(pointer: str) -> FieldFault:
 
 
 def _require_media_type(request: ApiRequest, media_type: str) -> None:
+    encoding = request.headers.get("content-encoding", "identity")
+    if encoding.strip().lower() != "identity":
+        raise UnsupportedEncodingError(
+            f"Content-Encoding is {shown(encoding)}, but bodies are read uncompressed only"
+        )
     sent = request.headers.get("content-type")
     if sent is None:
         raise UnsupportedMediaError(f"Content-Type is missing; send {media_type}")

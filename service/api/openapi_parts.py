@@ -30,6 +30,10 @@ TAGS: Final[tuple[tuple[str, str], ...]] = (
 )
 
 HEADERS: Final[dict[str, Part]] = {
+    "Accept-Encoding": {
+        "description": "Bodies are read uncompressed only; sent where one was compressed.",
+        "schema": {"const": "identity"},
+    },
     "Accept-Ranges": {
         "description": "Ranges of bytes can be asked for (RFC 9110).",
         "schema": {"const": "bytes"},
@@ -161,6 +165,14 @@ _PROBLEM_ERRORS: Final[dict[int, list[Part]]] = {
 }
 
 
+_MORE_HEADERS: Final = {
+    401: "WWW-Authenticate",
+    415: "Accept-Encoding",
+    429: "Retry-After",
+    503: "Retry-After",
+}
+
+
 def problem_responses(media_type: str) -> dict[str, Part]:
     """The shared responses `Problem400` … that operations refer to."""
     return {
@@ -179,7 +191,7 @@ def problem_responses(media_type: str) -> dict[str, Part]:
 
 
 def _problem_headers(status: int) -> Part:
-    more = {401: "WWW-Authenticate", 429: "Retry-After", 503: "Retry-After"}.get(status)
+    more = _MORE_HEADERS.get(status)
     # Of a 401 nobody is known.
     limits = () if status == 401 else LIMIT_HEADERS
     names = sorted({"X-Request-Id", *limits, *([more] if more else [])})

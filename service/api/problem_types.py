@@ -175,7 +175,8 @@ PROBLEM_TYPES: Final[dict[str, ProblemType]] = dict(
             "unsupported-media-type",
             415,
             "The body has another media type than the operation reads",
-            "Send the Content-Type that the operation declares in /openapi.json, in UTF-8.",
+            "Send the Content-Type that the operation declares in /openapi.json, in UTF-8, and "
+            "no Content-Encoding: bodies are read uncompressed only.",
         ),
         _type(
             "range-not-satisfiable",

@@ -15,7 +15,7 @@ from service.api.parameters import ParameterFault
 from service.api.problem_types import PROBLEM_TYPES, ProblemType
 from service.api.tracing import trace_id_of
 from service.db.engine import OperationalError
-from service.errors import Fault, OverLimitError, TrainardError
+from service.errors import Fault, OverLimitError, TrainardError, UnsupportedEncodingError
 from service.model.problems import InvalidScenario
 
 RETRY_AFTER_S = 5
@@ -87,6 +87,8 @@ def answer_error(request: ApiRequest, error: Exception) -> ApiResponse:
         headers["Retry-After"] = str(RETRY_AFTER_S)
     if isinstance(error, OverLimitError):
         headers["Retry-After"] = str(error.retry_after_s)
+    if isinstance(error, UnsupportedEncodingError):
+        headers["Accept-Encoding"] = "identity"
     if kind.status == 401:
         headers["WWW-Authenticate"] = 'Bearer realm="trainard"'
     if kind.status >= 500 and not isinstance(error, TrainardError):

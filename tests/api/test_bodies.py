@@ -1,3 +1,4 @@
+import gzip
 import json
 from collections.abc import Callable
 from contextlib import suppress
@@ -165,3 +166,24 @@ def test_numbers_that_are_not_finite_are_named_by_their_place(
         "/scenario/compute_ms": "nan is refused: numbers must be finite",
         "/scenario/a~1b/1": "-inf is refused: numbers must be finite",
     }
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "br", "GZIP", "identity, gzip", "zstd", "", "\u00e9"])
+def test_a_compressed_body_is_refused_unread(
+    client: TestClient[Litestar], problem_of: ProblemOf, encoding: str
+) -> None:
+    # A gigabyte of zeros would be a megabyte; this one is 20 MB in under 2 000 bytes.
+    bomb = gzip.compress(gzip.compress(bytes(20_000_000), 9), 9)
+    assert len(bomb) < 2_000
+    headers = {**JSON, "content-encoding": encoding.encode("latin-1")}
+    answer = client.post(URL, content=bomb, headers=httpx.Headers(headers))
+    assert "uncompressed only" in problem_of(answer, "unsupported-media-type")["detail"]
+    assert answer.headers["accept-encoding"] == "identity"
+
+
+def test_the_identity_is_no_compression(client: TestClient[Litestar]) -> None:
+    scenario = {"num_gpus": 8, "compute_ms": 300}
+    headers = {"content-encoding": "identity"}
+    assert client.post(URL, json={"scenario": scenario}, headers=headers).status_code == 200
+    wrong = client.post(URL, content=b"{}", headers={"content-type": "text/plain"})
+    assert "accept-encoding" not in wrong.headers
