@@ -75,6 +75,7 @@ def _work(
         role="worker",
         processes=number,
         retention_days=settings.retention_days,
+        audit_retention_days=settings.audit_retention_days,
         on_lock_lost=_start_anew,
     )
     try:

@@ -1,7 +1,8 @@
 """Where the audit chain of each team begins, is sealed up to and goes on."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
+from itertools import takewhile
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -20,13 +21,11 @@ class Seal(NamedTuple):
 
 
 def list_chains(connection: Connection) -> list[Row[Any]]:
-    """All teams with a chain or events: `team_id`, `slug` and the chain's columns or None."""
-    with_events = select(audit_event.c.team_id).where(audit_event.c.team_id == team.c.id).exists()
+    """All teams: `of_team`, `slug`, and the columns of the chain or None."""
     return list(
         connection.execute(
             select(team.c.id.label("of_team"), team.c.slug, audit_chain)
             .join(audit_chain, audit_chain.c.team_id == team.c.id, isouter=True)
-            .where(audit_chain.c.team_id.is_not(None) | with_events)
             .order_by(team.c.slug)
         )
     )
@@ -94,15 +93,12 @@ def skip_missing(connection: Connection, chain: Row[Any]) -> None:
 def teams_with_older(connection: Connection, moment: datetime) -> list[UUID]:
     """Teams whose oldest sealed event was recorded before the moment, in the order of their ids."""
     c = audit_event.c
-    oldest = (
-        select(func.min(c.sequence)).where(c.team_id == audit_chain.c.team_id).scalar_subquery()
-    )
     return sorted(
         connection.scalars(
             select(c.team_id)
             .join(audit_chain, audit_chain.c.team_id == c.team_id)
             .where(
-                c.sequence == oldest,
+                c.sequence == audit_chain.c.pruned_sequence + 1,
                 c.created_at < moment,
                 c.sequence <= audit_chain.c.sealed_sequence,
             )
@@ -113,21 +109,16 @@ def teams_with_older(connection: Connection, moment: datetime) -> list[UUID]:
 def list_prunable(
     connection: Connection, chain: Row[Any], moment: datetime, limit: int
 ) -> list[Row[Any]]:
-    """Sequence and hash of the oldest sealed events, as long as they are before the moment."""
+    """Sequence, hash and moment of the oldest sealed events, up to the first that is younger."""
     c = audit_event.c
-    rows = connection.execute(
+    rows: Iterable[Row[Any]] = connection.execute(
         select(c.sequence, c.hash, c.created_at)
         .where(c.team_id == chain.team_id, c.sequence <= chain.sealed_sequence)
         .order_by(c.sequence)
         .limit(limit)
     )
-    found = []
-    for row in rows:
-        # The first that is young ends it: what is removed is one run from the oldest end.
-        if row.created_at >= moment:
-            break
-        found.append(row)
-    return found
+    # The first that is young (or lost its hash) ends it: one run from the oldest end is removed.
+    return list(takewhile(lambda row: row.created_at < moment and row.hash is not None, rows))
 
 
 def count_prunable(connection: Connection, moment: datetime) -> int:

@@ -13,7 +13,7 @@ from service.db.engine import Connection
 from service.jobs.actors import Actor, program
 from service.jobs.audit_documents import Outcome
 
-__all__ = ["PROGRAM_ACTIONS", "RETENTION", "Outcome", "record", "record_program"]
+__all__ = ["PROGRAM_ACTIONS", "RETENTION", "Outcome", "digest_of", "record", "record_program"]
 
 _encoder = msgspec.json.Encoder(decimal_format="string")
 
@@ -56,8 +56,8 @@ def record(
         actor.team_id,
         **_columns(actor, action, subject, outcome, detail),
         changed=_changed(before, after),
-        before_digest=_digest(before),
-        after_digest=_digest(after),
+        before_digest=digest_of(before),
+        after_digest=digest_of(after),
     )
 
 
@@ -72,7 +72,7 @@ def record_program(
 
     The chains of several teams are always locked in the same order.
     """
-    nothing = {"changed": [], "before_digest": None, "after_digest": None}
+    nothing: dict[str, Any] = {"changed": [], "before_digest": None, "after_digest": None}
     of_teams: dict[UUID, list[str]] = {}
     for team_id, subject in sorted(subjects):
         of_teams.setdefault(team_id, []).append(subject)
@@ -111,7 +111,8 @@ def _builtins(document: Any) -> Any:
     return msgspec.json.decode(_encoder.encode(document))
 
 
-def _digest(document: Any) -> str | None:
+def digest_of(document: Any) -> str | None:
+    """What is stored of a document: SHA-256 of its canonical JSON (RFC 8785)."""
     if document is None:
         return None
     return "sha256:" + hashlib.sha256(rfc8785.dumps(_builtins(document))).hexdigest()

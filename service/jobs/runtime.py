@@ -16,7 +16,8 @@ import structlog
 from service.db.engine import Database, OperationalError
 from service.db.job_engine import job_file
 from service.db.process_locks import FileLock, LockLostError, SessionLock
-from service.jobs import kept_answers, sweeper
+from service.jobs import audit_pruning, kept_answers, sweeper
+from service.jobs.audit_sealing import Sealer
 from service.jobs.engine import Engine
 
 Role = Literal["embedded", "worker", "client"]
@@ -44,12 +45,15 @@ class Runtime:
         role: Role | None = None,
         processes: int = 0,
         retention_days: int = 0,
+        audit_retention_days: int = 0,
         on_lock_lost: Callable[[], None] = _end_process,
     ) -> None:
         self.role: Role = role or ("embedded" if database.is_sqlite else "client")
         self.engine = Engine(database, processes=processes)
         self._database = database
         self._retention_days = retention_days
+        self._audit_retention_days = audit_retention_days
+        self._sealer = Sealer(database)
         self._on_lock_lost = on_lock_lost
         self._wake = threading.Event()
         self._stopping = threading.Event()
@@ -74,6 +78,9 @@ class Runtime:
             self.engine.launch()
         self._thread = threading.Thread(target=self._loop, name="sweeper", daemon=True)
         self._thread.start()
+        # Of every role, and of a process that waits for another one's lock too: each of them
+        # makes changes, and their events must not wait for somebody else.
+        self._sealer.start()
 
     def stop(self) -> None:
         """Drain and hand over: what is in hand is finished, the rest is left to others."""
@@ -82,6 +89,7 @@ class Runtime:
         if self._thread is not None:
             self._thread.join()
         self.engine.stop()
+        self._sealer.stop()
         if self.role != "client":
             self._quietly(lambda: sweeper.forget_alive(self.engine))
         if self.is_busy:
@@ -145,10 +153,8 @@ class Runtime:
         if self.role != "client" and self._is_due("heartbeat", HEARTBEAT_EVERY_S):
             self._note_alive()
         # Before the engine is launched: a service that computes nothing has old batches too.
-        if self._retention_days and self._is_due("retention", TIDY_EVERY_S):
-            sweeper.expire(self.engine, self._retention_days)
-        if self._is_due("answers", TIDY_EVERY_S):
-            kept_answers.forget_old(self._database)
+        if self._is_due("retention", TIDY_EVERY_S):
+            self._remove_old()
         sent = sweeper.send_batches(self.engine) + sweeper.send_tasks(self.engine)
         sweeper.end_batches(self.engine)
         if self.role == "client" or not self._is_launched(has_work=sent > 0):
@@ -160,6 +166,12 @@ class Runtime:
                 sweeper.reap(self.engine, self._session)
         if self._is_due("tidy", TIDY_EVERY_S):
             sweeper.tidy(self.engine)
+
+    def _remove_old(self) -> None:
+        if self._retention_days:
+            sweeper.expire(self.engine, self._retention_days)
+        audit_pruning.apply_retention(self._database, self._audit_retention_days)
+        kept_answers.forget_old(self._database)
 
     def _is_first(self, file: FileLock) -> bool:
         """Whether this process is the one that computes for the SQLite file."""
