@@ -9,10 +9,16 @@ from service.api.contract import ApiRequest
 from service.api.parameters import ParameterFault
 from service.api.transactions import settings_of
 from service.errors import MalformedError
+from service.jobs.documents import MAX_NUMBER
 from service.jobs.labels import label_faults
 
 PageSize = Annotated[
-    int, Meta(ge=1, description="50 by default; more than the limit becomes the limit.")
+    int,
+    Meta(
+        ge=1,
+        le=MAX_NUMBER,
+        description="50 by default; more than the limit becomes the limit.",
+    ),
 ]
 PageToken = Annotated[
     str, Meta(max_length=4000, description="`next_page_token` of the page before.")

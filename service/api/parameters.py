@@ -2,6 +2,8 @@
 
 import math
 import re
+from collections import Counter
+from collections.abc import Iterable
 from types import NoneType, UnionType
 from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 from urllib.parse import parse_qsl
@@ -9,6 +11,7 @@ from urllib.parse import parse_qsl
 import msgspec
 
 from service.api.contract import ApiRequest
+from service.api.transactions import settings_of
 from service.errors import MalformedError, NotFoundError
 from service.jobs.documents import faults_of, shown
 
@@ -30,11 +33,29 @@ class ParameterFault(msgspec.Struct, frozen=True, kw_only=True):
 def read_query(request: ApiRequest, kind: type[T]) -> T:
     """The query as a document.
 
-    Raises `MalformedError` (400) that names each unknown, repeated, missing or malformed
-    parameter. A field of type `tuple[X, ...]` takes all values of a repeated parameter.
+    Raises `MalformedError` (400) for a query that is too long, and else naming each unknown,
+    repeated, missing or malformed parameter. A field of type `tuple[X, ...]` takes all values of
+    a repeated parameter.
     """
     query: bytes = request.scope["query_string"]
-    return _read(_pairs(query), kind)
+    limits = settings_of(request).limits
+    if len(query) > limits.query_bytes:
+        raise MalformedError(
+            f"the query has {len(query)} bytes, but the limit is {limits.query_bytes}"
+        )
+    pairs = _pairs(query)
+    refuse_many(pairs, limits.filters)
+    return _read(pairs, kind)
+
+
+def refuse_many(pairs: Iterable[tuple[str, Any]], limit: int) -> None:
+    """Refuse a parameter that is repeated too often, such as a filter (400)."""
+    for name, times in Counter(name for name, _ in pairs).items():
+        if times > limit:
+            detail = f"it stands {times} times, but the limit is {limit}"
+            raise MalformedError(
+                f"parameter {shown(name)}: {detail}", errors=[_fault(name, "too_many", detail)]
+            )
 
 
 def refuse_query(request: ApiRequest) -> None:

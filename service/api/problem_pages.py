@@ -36,7 +36,8 @@ class ProblemPath(Struct, frozen=True, kw_only=True):
     """The kind of problem in the path."""
 
     slug: Annotated[
-        str, Meta(description="Last part of its `type`.", examples=["invalid-scenario"])
+        str,
+        Meta(max_length=64, description="Last part of its `type`.", examples=["invalid-scenario"]),
     ]
 
 

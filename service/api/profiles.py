@@ -17,6 +17,7 @@ from service.api.transactions import actor_of, read, write
 from service.db.engine import Connection
 from service.db.profiles import ProfileFilter
 from service.jobs import profile_changes, profiles
+from service.jobs.documents import MAX_NUMBER
 from service.jobs.labels import CostCenter, GpuType
 from service.jobs.profile_documents import (
     ProfileIn,
@@ -47,13 +48,17 @@ REVISION_EXAMPLE: dict[str, Any] = {
 class ProfilePath(Struct, frozen=True, kw_only=True):
     """The profile in the path."""
 
-    slug: Annotated[str, Meta(description="Slug of the profile.", examples=["prod-h100"])]
+    slug: Annotated[
+        str, Meta(max_length=64, description="Slug of the profile.", examples=["prod-h100"])
+    ]
 
 
 class RevisionPath(ProfilePath, frozen=True, kw_only=True):
     """The revision in the path."""
 
-    revision: Annotated[int, Meta(ge=1, description="Its number, from 1.", examples=[1])]
+    revision: Annotated[
+        int, Meta(ge=1, le=MAX_NUMBER, description="Its number, from 1.", examples=[1])
+    ]
 
 
 class ProfileListQuery(PageQuery, frozen=True, kw_only=True):

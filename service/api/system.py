@@ -23,6 +23,7 @@ from service.db.engine import OperationalError
 from service.errors import UnavailableError
 from service.jobs.evaluations import MAX_RANKS
 from service.jobs.queue_state import QueueState, WorkerList, list_workers
+from service.jobs.result_queries import MAX_FILTERS
 
 METRICS = "text/plain; version=0.0.4"
 TAG = "Service"
@@ -224,6 +225,8 @@ async def get_meta(request: ApiRequest) -> ApiResponse:
     refuse_query(request)
     settings = settings_of(request)
     limits = msgspec.structs.asdict(settings.limits)
+    # More are refused by the schema, whatever the setting is.
+    limits["filters"] = min(settings.limits.filters, MAX_FILTERS)
     return json_answer(
         About(
             versions=VERSIONS,

@@ -14,6 +14,7 @@ from service.jobs.batch_documents import Notice
 from service.jobs.batches import require_finished
 from service.jobs.comparison_sides import grids_of, read_side
 from service.jobs.cost_access import require_costs
+from service.jobs.documents import MAX_NUMBER
 from service.jobs.page_tokens import make_token, read_token
 from service.jobs.prices import read_prices, require_pricing
 from service.model.results import ATTRIBUTION_COLUMNS, COLUMNS
@@ -57,12 +58,13 @@ class ComparedBatches(Struct, frozen=True, kw_only=True):
         int,
         Meta(
             ge=1,
+            le=MAX_NUMBER,
             description="Which pricing of the baseline; 1 is that of when it ended, higher numbers "
             "need the scope costs:read.",
         ),
     ] = 1
     candidate_pricing: Annotated[
-        int, Meta(ge=1, description="Which pricing of the candidate, likewise.")
+        int, Meta(ge=1, le=MAX_NUMBER, description="Which pricing of the candidate, likewise.")
     ] = 1
 
 
@@ -70,7 +72,12 @@ class ComparisonQuery(ComparedBatches, frozen=True, kw_only=True):
     """Which batches, and the page of their comparison."""
 
     page_size: Annotated[
-        int, Meta(ge=1, description="50 by default; more than the limit becomes the limit.")
+        int,
+        Meta(
+            ge=1,
+            le=MAX_NUMBER,
+            description="50 by default; more than the limit becomes the limit.",
+        ),
     ] = 50
     page_token: (
         Annotated[str, Meta(max_length=4000, description="`next_page_token` of the page before.")]

@@ -9,11 +9,13 @@ import msgspec
 from service.errors import FieldFault, InvalidError
 from service.model.decoding import escaped, problems_of, shown
 
-__all__ = ["MAX_FAULTS", "decode_document", "escaped", "faults_of", "shown"]
+__all__ = ["MAX_FAULTS", "MAX_NUMBER", "decode_document", "escaped", "faults_of", "shown"]
 
 T = TypeVar("T")
 
 MAX_FAULTS = 1_000
+# Of what is counted: both databases store it as an integer, and nothing of ours has so many.
+MAX_NUMBER = 2**31 - 1
 
 
 def decode_document(value: Any, kind: type[T], *, pointer: str = "") -> T:

@@ -7,6 +7,7 @@ from uuid import UUID
 from msgspec import Meta, Struct
 
 from service.errors import MalformedError
+from service.jobs.documents import MAX_NUMBER
 from service.model.inputs import INPUT_LABELS
 from service.model.results import COLUMNS
 
@@ -36,10 +37,16 @@ class ResultFilters(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         | None
     ) = None
     num_gpus_min: (
-        Annotated[int, Meta(ge=1, description="Only clusters of at least so many GPUs.")] | None
+        Annotated[
+            int, Meta(ge=1, le=MAX_NUMBER, description="Only clusters of at least so many GPUs.")
+        ]
+        | None
     ) = None
     num_gpus_max: (
-        Annotated[int, Meta(ge=1, description="Only clusters of at most so many GPUs.")] | None
+        Annotated[
+            int, Meta(ge=1, le=MAX_NUMBER, description="Only clusters of at most so many GPUs.")
+        ]
+        | None
     ) = None
     where: Annotated[
         tuple[Annotated[str, Meta(max_length=200)], ...],
@@ -64,6 +71,7 @@ class ResultFilters(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         int,
         Meta(
             ge=1,
+            le=MAX_NUMBER,
             description="Which pricing of the batches: 1 is that of when they ended, higher "
             "numbers are repricings and need the scope costs:read.",
         ),
@@ -85,9 +93,11 @@ class ResultsQuery(ResultFilters, frozen=True, kw_only=True, forbid_unknown_fiel
     """A page of results."""
 
     page_size: Annotated[
-        int, Meta(ge=1, description="50 by default; more than 1 000 becomes 1 000.")
+        int, Meta(ge=1, le=MAX_NUMBER, description="50 by default; more than 1 000 becomes 1 000.")
     ] = 50
-    page_token: Annotated[str, Meta(description="Of the page before.")] | None = None
+    page_token: Annotated[str, Meta(max_length=4000, description="Of the page before.")] | None = (
+        None
+    )
 
 
 class Condition(Struct, frozen=True, kw_only=True):

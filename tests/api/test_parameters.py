@@ -9,6 +9,7 @@ from msgspec import Meta, Struct
 from service.api.contract import ApiRequest
 from service.api.parameters import ParameterFault, read_path, read_query, refuse_query
 from service.errors import MalformedError, NotFoundError
+from service.settings import Limits, Settings
 
 
 class Query(Struct, frozen=True, kw_only=True):
@@ -33,6 +34,7 @@ class Path(Struct, frozen=True, kw_only=True):
 def request(query: str = "") -> ApiRequest:
     made: ApiRequest = RequestFactory().get("/v1/things")
     made.scope["query_string"] = query.encode()
+    made.app.state.settings = Settings(limits=Limits(query_bytes=200, filters=3))
     return made
 
 
@@ -128,3 +130,19 @@ def test_a_malformed_path_parameter_is_not_found() -> None:
     made.scope["path_params"] = {"id": "no-uuid"}
     with pytest.raises(NotFoundError, match="/v1/things"):
         read_path(made, Path)
+
+
+def test_a_long_query_is_refused_with_both_numbers() -> None:
+    with pytest.raises(MalformedError, match="201 bytes, but the limit is 200"):
+        read_query(request("where=" + "a" * 195), Query)
+    assert read_query(request("where=a" + "&" * 193), Query) == Query(where=("a",))
+
+
+def test_many_filters_are_refused_with_both_numbers() -> None:
+    assert read_query(request("where=a&where=b&where=c"), Query).where == ("a", "b", "c")
+    message = 'parameter "where": it stands 4 times, but the limit is 3'
+    with pytest.raises(MalformedError, match=message) as refused:
+        read_query(request("where=a&where=b&where=c&where=d"), Query)
+    (fault,) = refused.value.errors
+    assert isinstance(fault, ParameterFault)
+    assert (fault.parameter, fault.code) == ("where", "too_many")
