@@ -16,7 +16,7 @@ from litestar.datastructures import State
 from litestar.handlers import HTTPRouteHandler
 from litestar.response import Stream
 
-from service.errors import MalformedError
+from service.errors import ForbiddenError, MalformedError
 from service.jobs.scopes import Scope
 
 JSON = "application/json"
@@ -157,7 +157,12 @@ class Gate(Protocol):
         """Let in who may do this, within the limits; raises what is answered otherwise."""
 
     async def note_answer(self, request: ApiRequest, contract: Contract, status: int) -> None:
-        """Record that money is about to be shown."""
+        """Record that money is about to be shown; raises when it cannot be recorded."""
+
+    async def note_refusal(
+        self, request: ApiRequest, contract: Contract, error: ForbiddenError
+    ) -> None:
+        """Record that the operation itself has refused something."""
 
 
 def operation(
@@ -176,8 +181,16 @@ def operation(
             gate: Gate = request.app.state.gate
             await gate.admit(request, contract)
             _check_headers(request, patterns)
-            response = await handler(request)
-            await gate.note_answer(request, contract, response.status_code or 200)
+            try:
+                response = await handler(request)
+            except ForbiddenError as error:
+                await gate.note_refusal(request, contract, error)
+                raise
+            try:
+                await gate.note_answer(request, contract, response.status_code or 200)
+            except BaseException:
+                await _discard(response)
+                raise
             return response
 
         return HTTPRouteHandler(
@@ -203,6 +216,18 @@ def _check_headers(request: ApiRequest, patterns: Mapping[RequestHeader, Pattern
             raise MalformedError(
                 f"the header {header.name} is {value!r}, but must match {header.pattern}"
             )
+
+
+async def _discard(response: Response[Any]) -> None:
+    """Give back what a stream holds that nobody will read.
+
+    A generator that was never started has no `finally` to run: it is started first.
+    """
+    if isinstance(response, Stream):
+        parts: Any = response.iterator
+        async for _ in parts:
+            break
+        await parts.aclose()
 
 
 async def _keep_media_type(response: Response[Any]) -> Response[Any]:

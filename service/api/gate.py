@@ -1,15 +1,13 @@
 """What every operation passes: who is it, within the limits, and with the scope for it."""
 
-from functools import partial
-
+from service.api.access_notes import AccessNotes
 from service.api.authentication import Authenticator
 from service.api.contract import ApiRequest, Contract
 from service.api.rate_limits import RequestRates
-from service.api.transactions import actor_of, in_thread
+from service.api.transactions import actor_of
 from service.db.engine import Database
 from service.errors import ForbiddenError
-from service.jobs import audit
-from service.jobs.actors import Actor
+from service.jobs.key_checks import KeyRefusedError
 from service.settings import Settings
 
 
@@ -18,19 +16,24 @@ class AccessGate:
 
     def __init__(self, database: Database, settings: Settings) -> None:
         self.authenticator = Authenticator(database, settings)
-        self._database = database
+        self._notes = AccessNotes(database)
         self._rates = RequestRates(database, settings.limits)
+        self._public = {"get_metrics"} if settings.public_metrics else frozenset[str]()
 
     async def admit(self, request: ApiRequest, contract: Contract) -> None:
         """Keep the actor for `actor_of`; raises 401, 429, and 403, which is recorded."""
-        if contract.scope is None:
+        if contract.scope is None or contract.operation_id in self._public:
             return
-        actor = await self.authenticator.actor(request)
+        try:
+            actor = await self.authenticator.actor(request)
+        except KeyRefusedError as error:
+            await self._notes.refused_key(request, contract, error)
+            raise
         request.state.actor = actor
         await self._rates.admit(request.scope, actor)
         if not actor.may(contract.scope):
             detail = f"this needs the scope {contract.scope}, which {actor.name} has not"
-            await self._record(actor, contract, "refused", detail)
+            await self._notes.refused(request, contract, actor, detail)
             raise ForbiddenError(detail)
 
     async def note_answer(self, request: ApiRequest, contract: Contract, status: int) -> None:
@@ -39,19 +42,11 @@ class AccessGate:
             return
         actor = actor_of(request)
         if actor.sees_costs and not actor.is_local:
-            await self._record(actor, contract, "read", None)
+            await self._notes.read(request, contract, actor)
 
-    async def _record(
-        self, actor: Actor, contract: Contract, outcome: audit.Outcome, detail: str | None
+    async def note_refusal(
+        self, request: ApiRequest, contract: Contract, error: ForbiddenError
     ) -> None:
-        await in_thread(
-            partial(
-                self._write, actor, action=contract.operation_id, outcome=outcome, detail=detail
-            )
-        )
-
-    def _write(
-        self, actor: Actor, *, action: str, outcome: audit.Outcome, detail: str | None
-    ) -> None:
-        with self._database.write() as connection:
-            audit.record(connection, actor, action=action, outcome=outcome, detail=detail)
+        """Record that the operation itself has refused what needs another scope."""
+        if contract.scope is not None:
+            await self._notes.refused(request, contract, actor_of(request), error.detail)

@@ -17,11 +17,12 @@ KEY_PRINCIPAL: Final = "key:"
 
 
 class KeyRefusedError(UnauthenticatedError):
-    """The key exists, but may not be used; `key` is whose it is."""
+    """The key exists, but may not be used; `key` is whose it is, `reason` for the audit trail."""
 
-    def __init__(self, detail: str, key: Row[Any]) -> None:
+    def __init__(self, detail: str, key: Row[Any], reason: str) -> None:
         super().__init__(detail)
         self.key = key
+        self.reason = reason
 
 
 def actor_of_key(connection: Connection, text: str, now: datetime) -> Actor:
@@ -36,12 +37,13 @@ def actor_of_key(connection: Connection, text: str, now: datetime) -> Actor:
     if key is None or token is None:
         raise UnauthenticatedError("there is no such API key")
     if not known:
-        raise KeyRefusedError("there is no such API key", key)
+        raise KeyRefusedError("there is no such API key", key, "its secret is wrong")
     if key.revoked_at is not None:
-        raise KeyRefusedError(f"the API key {key.public_id} is revoked", key)
+        raise KeyRefusedError(f"the API key {key.public_id} is revoked", key, "it is revoked")
     if key.expires_at is not None and key.expires_at <= now:
         expired = key.expires_at.astimezone(UTC).isoformat()
-        raise KeyRefusedError(f"the API key {key.public_id} expired at {expired}", key)
+        detail = f"the API key {key.public_id} expired at {expired}"
+        raise KeyRefusedError(detail, key, "it is expired")
     return actor_of_row(key)
 
 

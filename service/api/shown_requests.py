@@ -1,0 +1,69 @@
+"""A request as it may be kept in the audit trail: without anything that could be a secret."""
+
+import re
+from typing import Any, Final
+from urllib.parse import parse_qsl, quote, urlencode
+
+import msgspec
+
+from service.api.contract import ApiRequest, Contract
+from service.api.tracing import trace_id_of
+from service.jobs.actors import Actor
+
+MAX_REQUEST_LENGTH: Final = 500
+MAX_ADDRESS_LENGTH: Final = 64
+LEFT_OUT: Final = "…"
+
+# Keys and bearer tokens that somebody has put into an address: they are refused there, but the
+# refusal is recorded. Of a key its public id is shown.
+_SECRETS = (
+    (re.compile(r"(trn_[0-9a-f]{16})_[A-Za-z0-9_-]+"), rf"\1_{LEFT_OUT}"),
+    (re.compile(r"eyJ[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]*)+"), LEFT_OUT),
+)
+# The place in a list that is sorted by cost is an amount.
+_NOT_SHOWN = ("page_token",)
+
+
+def described(request: ApiRequest, actor: Actor) -> Actor:
+    """The actor with what the audit trail keeps of the request; no header is among it."""
+    client = request.scope.get("client")
+    query = _shown_query(request)
+    path = shown_path(request) + (f"?{query}" if query else "")
+    return msgspec.structs.replace(
+        actor,
+        request=f"{request.method} {path}"[:MAX_REQUEST_LENGTH],
+        trace_id=trace_id_of(request.scope),
+        # A proxy may forward any text.
+        address=client[0][:MAX_ADDRESS_LENGTH] if client else None,
+    )
+
+
+def shown_path(request: ApiRequest) -> str:
+    """The path as it was sent, percent-encoded, so that it holds no control characters."""
+    scope: Any = request.scope
+    raw: bytes = scope.get("raw_path") or quote(scope["path"]).encode()
+    return _without_secrets(raw.partition(b"?")[0].decode("ascii", "replace"))
+
+
+def _shown_query(request: ApiRequest) -> str:
+    """The parameters that the operation knows; nobody can say what others hold."""
+    query: bytes = request.scope["query_string"]
+    if not query:
+        return ""
+    try:
+        pairs = parse_qsl(query.decode("ascii"), keep_blank_values=True, max_num_fields=200)
+    except ValueError:
+        return LEFT_OUT
+    contract: Contract | None = request.scope["route_handler"].opt.get("contract")
+    kind = contract.query if contract else None
+    known = set(kind.__struct_fields__) - {*_NOT_SHOWN} if kind else set()
+    shown = [(name, _without_secrets(value)) for name, value in pairs if name in known]
+    text = urlencode(shown, safe=f"/:,@{LEFT_OUT}")
+    left_out = [LEFT_OUT] if len(shown) < len(pairs) else []
+    return "&".join([*([text] if text else []), *left_out])
+
+
+def _without_secrets(text: str) -> str:
+    for pattern, shown in _SECRETS:
+        text = pattern.sub(shown, text)
+    return text
