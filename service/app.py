@@ -66,12 +66,16 @@ def create_app(settings: Settings, database: Database | None = None) -> Litestar
     """
     opened = database or Database(settings.database_url)
     engine = Runtime(
-        opened, processes=settings.compute_processes, retention_days=settings.retention_days
+        opened,
+        processes=settings.compute_processes,
+        retention_days=settings.retention_days,
+        audit_retention_days=settings.audit_retention_days,
     )
 
     @asynccontextmanager
     async def serving(_app: Litestar) -> AsyncIterator[None]:
         configure_logs(settings.log_level)
+        await app.state.gate.authenticator.warn_if_open()
         app.state.turns = anyio.CapacityLimiter(1)
         app.state.queue_watch = QueueWatch(opened)
         with tracing(settings.otlp_endpoint, role=engine.role):

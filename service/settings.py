@@ -1,13 +1,23 @@
 """Settings: one frozen struct, read once from the environment (prefix `TRAINARD_`)."""
 
 import importlib
+import ipaddress
 import os
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
+from urllib.parse import urlsplit
 
 import msgspec
 
 DEFAULT_DATABASE_URL = "sqlite:///data/trainard.db"
 LOOPBACK_HOSTS = ("localhost", "127.0.0.1", "[::1]")
+# With HS… the verifying key could make tokens too; "none" is no signature.
+SIGNATURES = (
+    *("RS256", "RS384", "RS512", "PS256", "PS384", "PS512"),
+    *("ES256", "ES384", "ES512", "EdDSA"),
+)
+
+_ORIGIN = re.compile(r"https?://(\[[0-9a-f:.]+\]|[a-z0-9.-]+)(:[0-9]{1,5})?")
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,7 +46,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 class Oidc(msgspec.Struct, frozen=True, kw_only=True):
     """Whose bearer tokens are taken beside API keys; none while `issuer` is empty.
 
-    `roles` maps a value of the claim `role_claim` to a role of ours. The team is the slug in
+    `roles` maps a value of the claim `role_claim` (a path such as `realm_access.roles`) to a role
+    of ours, with scopes beside it where it says `planner+costs:read`. The team is the slug in
     `team_claim` where the token has it, else `team`; empty: such a token is refused. Without
     `jwks_url` the issuer is asked for it (`/.well-known/openid-configuration`).
     """
@@ -80,25 +91,30 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
 def read_settings(environment: Mapping[str, str] = os.environ) -> Settings:
     """Read the settings; raises `ValueError` that names the variable when one is malformed."""
-    found: dict[str, object] = {}
-    if url := environment.get("TRAINARD_DATABASE_URL"):
-        found["database_url"] = url
-    if hosts := environment.get("TRAINARD_ALLOWED_HOSTS"):
-        found["allowed_hosts"] = tuple(host.strip() for host in hosts.split(",") if host.strip())
-    if level := environment.get("TRAINARD_LOG_LEVEL"):
-        found["log_level"] = level.upper()
-    if processes := environment.get("TRAINARD_COMPUTE_PROCESSES"):
-        found["compute_processes"] = _count("TRAINARD_COMPUTE_PROCESSES", processes)
-    if days := environment.get("TRAINARD_RETENTION_DAYS"):
-        found["retention_days"] = _count("TRAINARD_RETENTION_DAYS", days)
-    if endpoint := environment.get("TRAINARD_OTLP_ENDPOINT"):
-        found["otlp_endpoint"] = _collector("TRAINARD_OTLP_ENDPOINT", endpoint)
+    found: dict[str, object] = {
+        field: read(variable, text)
+        for field, read in _READERS.items()
+        if (text := environment.get(variable := f"TRAINARD_{field.upper()}"))
+    }
+    found["oidc"] = _oidc(environment)
     limits = {
         name: _count(variable, environment[variable])
         for name in Limits.__struct_fields__
         if (variable := f"TRAINARD_MAX_{name.upper()}") in environment
     }
     return msgspec.convert({**found, "limits": limits}, Settings)
+
+
+def _text(_variable: str, text: str) -> str:
+    return text
+
+
+def _level(_variable: str, text: str) -> str:
+    return text.upper()
+
+
+def _names(_variable: str, text: str) -> tuple[str, ...]:
+    return _parts(text)
 
 
 def _count(variable: str, text: str) -> int:
@@ -119,3 +135,104 @@ def _collector(variable: str, url: str) -> str:
             f"{variable} is set, but OpenTelemetry is not installed: pip install 'trainard[otel]'"
         ) from error
     return url
+
+
+def _parts(text: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+def _switch(variable: str, text: str) -> bool:
+    values = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
+    if text.lower() not in values:
+        raise ValueError(f"{variable} is {text!r}, but must be true or false")
+    return values[text.lower()]
+
+
+def _networks(variable: str, text: str) -> tuple[str, ...]:
+    """Addresses or networks; never all of them: then everybody could say who they are."""
+    for part in _parts(text):
+        try:
+            ipaddress.ip_network(part)
+        except ValueError as error:
+            raise ValueError(
+                f"{variable} has {part!r}, but must list addresses or networks of proxies such as "
+                f"10.0.0.7 or 10.0.0.0/24: {error}"
+            ) from None
+    return _parts(text)
+
+
+def _origins(variable: str, text: str) -> tuple[str, ...]:
+    for part in _parts(text):
+        if not _ORIGIN.fullmatch(part):
+            raise ValueError(
+                f"{variable} has {part!r}, but must list origins such as https://bi.example: "
+                "scheme and host in small letters, no path, no *"
+            )
+    return _parts(text)
+
+
+def _oidc(environment: Mapping[str, str]) -> Oidc:
+    """Whose tokens are taken; raises `ValueError` that names the variable."""
+    prefix = "TRAINARD_OIDC_"
+    variables = {prefix + name.upper(): name for name in Oidc.__struct_fields__}
+    for variable in environment:
+        if variable.startswith(prefix) and variable not in variables:
+            raise ValueError(f"{variable} is no setting of Trainard")
+    given = {
+        name: text
+        for variable, name in variables.items()
+        if (text := environment.get(variable, "").strip())
+    }
+    if not given:
+        return Oidc()
+    for name in ("issuer", "audience", "roles"):
+        if name not in given:
+            raise ValueError(
+                f"{prefix}{name.upper()} is missing: tokens need an issuer, an audience and roles"
+            )
+    for name in ("issuer", "jwks_url"):
+        if name in given:
+            _demand_https(prefix + name.upper(), given[name])
+    found: dict[str, object] = {**given, "roles": _roles(prefix + "ROLES", given["roles"])}
+    if "algorithms" in given:
+        found["algorithms"] = _algorithms(prefix + "ALGORITHMS", given["algorithms"])
+    return msgspec.convert(found, Oidc)
+
+
+def _demand_https(variable: str, url: str) -> None:
+    parts = urlsplit(url)
+    loopback = parts.hostname in {"localhost", "127.0.0.1", "::1"}
+    if not parts.hostname or parts.scheme not in ({"http", "https"} if loopback else {"https"}):
+        raise ValueError(f"{variable} is {url!r}, but must be an https address")
+
+
+def _roles(variable: str, text: str) -> dict[str, str]:
+    pairs = [part.rpartition("=") for part in _parts(text)]
+    for value, _, role in pairs:
+        if not value.strip() or not role.strip():
+            raise ValueError(
+                f"{variable} is {text!r}, but must be pairs such as "
+                "corp-finance=finance,sre=planner"
+            )
+    return {value.strip(): role.strip() for value, _, role in pairs}
+
+
+def _algorithms(variable: str, text: str) -> tuple[str, ...]:
+    for name in _parts(text):
+        if name not in SIGNATURES:
+            raise ValueError(f"{variable} has {name!r}, but may list {', '.join(SIGNATURES)} only")
+    return _parts(text)
+
+
+_READERS: dict[str, Callable[[str, str], object]] = {
+    "database_url": _text,
+    "allowed_hosts": _names,
+    "compute_processes": _count,
+    "retention_days": _count,
+    "otlp_endpoint": _collector,
+    "audit_retention_days": _count,
+    "trusted_proxies": _networks,
+    "cors_origins": _origins,
+    "public_metrics": _switch,
+    "log_level": _level,
+}

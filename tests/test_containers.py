@@ -15,6 +15,7 @@ import rich_click as click
 import yaml  # type: ignore[import-untyped]  # it comes with yamllint, without types
 
 from service.cli.program import program
+from service.cli.serve import is_loopback
 from service.cli.worker_processes import STOP_WITHIN_S
 from service.db import workers
 from service.db.engine import Database
@@ -91,12 +92,28 @@ def test_every_command_line_is_one_of_the_program() -> None:
     }
     assert set(lines) == {"compose.yaml:api", "compose.yaml:worker", "compose.sqlite.yaml:trainard"}
     assert lines["compose.yaml:api"]["workers"] == 0
-    assert lines["compose.yaml:api"]["allow_unauthenticated"] is True
+    assert lines["compose.yaml:api"]["host"] == lines["compose.sqlite.yaml:trainard"]["host"]
+    assert not is_loopback(lines["compose.yaml:api"]["host"])
     assert lines["compose.yaml:worker"]["database_url"] is None
     image = re.findall(r"^CMD (\[.*\])$", (DOCKER / "Dockerfile").read_text(), re.MULTILINE)
     assert parsed(yaml.safe_load(image[0]))["port"] == 8000
     with pytest.raises(click.NoSuchOption):
         parsed(["worker", "--replicas", "2"])
+
+
+def test_the_first_key_is_made_as_the_files_say() -> None:
+    """Nothing starts on a network without one, so each file begins with how to make it."""
+    for name in COMPOSE:
+        text = (DOCKER / name).read_text()
+        said = re.search(rf"docker compose -f docker/{name} run --rm (\S+) (key create.*)", text)
+        assert said is not None
+        assert said[1] in dict(ours(name))
+        group = program.resolve_command(click.Context(program), ["key"])[1]
+        assert isinstance(group, click.Group)
+        _, command, rest = group.resolve_command(click.Context(group), said[2].split()[1:])
+        assert command is not None
+        assert command.make_context("create", rest).params["role"] == "admin"
+        assert "allow-unauthenticated" not in text
 
 
 def test_every_setting_is_one_that_the_program_reads() -> None:

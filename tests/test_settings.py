@@ -2,7 +2,7 @@
 
 import pytest
 
-from service.settings import Limits, Settings, read_settings
+from service.settings import Limits, Oidc, Settings, read_settings
 
 
 def test_nothing_set_is_the_defaults() -> None:
@@ -27,3 +27,72 @@ def test_each_variable_sets_its_own() -> None:
 def test_a_malformed_retention_is_named(days: str) -> None:
     with pytest.raises(ValueError, match="TRAINARD_RETENTION_DAYS is"):
         read_settings({"TRAINARD_RETENTION_DAYS": days})
+
+
+OIDC = {
+    "TRAINARD_OIDC_ISSUER": "https://login.example",
+    "TRAINARD_OIDC_AUDIENCE": "trainard",
+    "TRAINARD_OIDC_ROLES": "corp-finance=finance, cn=sre=planner+costs:read",
+}
+
+
+def test_access_is_set_by_variables() -> None:
+    found = read_settings(
+        {
+            **OIDC,
+            "TRAINARD_AUDIT_RETENTION_DAYS": "3650",
+            "TRAINARD_TRUSTED_PROXIES": "10.0.0.7, fd00::/8",
+            "TRAINARD_CORS_ORIGINS": "https://bi.example,http://localhost:3000",
+            "TRAINARD_PUBLIC_METRICS": "true",
+            "TRAINARD_OIDC_ALGORITHMS": "RS256,EdDSA",
+            "TRAINARD_OIDC_JWKS_URL": "http://127.0.0.1:9/jwks",
+            "TRAINARD_OIDC_ROLE_CLAIM": "realm_access.roles",
+            "TRAINARD_OIDC_TEAM": "infra",
+        }
+    )
+    assert found.audit_retention_days == 3650
+    assert found.trusted_proxies == ("10.0.0.7", "fd00::/8")
+    assert found.cors_origins == ("https://bi.example", "http://localhost:3000")
+    assert found.public_metrics
+    assert found.oidc == Oidc(
+        issuer="https://login.example",
+        audience="trainard",
+        algorithms=("RS256", "EdDSA"),
+        jwks_url="http://127.0.0.1:9/jwks",
+        role_claim="realm_access.roles",
+        roles={"corp-finance": "finance", "cn=sre": "planner+costs:read"},
+        team="infra",
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("AUDIT_RETENTION_DAYS", "ever"),
+        ("TRUSTED_PROXIES", "*"),
+        ("TRUSTED_PROXIES", "proxy.example"),
+        ("TRUSTED_PROXIES", "10.0.0.1/8"),
+        ("CORS_ORIGINS", "*"),
+        ("CORS_ORIGINS", "https://bi.example/"),
+        ("CORS_ORIGINS", "null"),
+        ("PUBLIC_METRICS", "maybe"),
+        ("OIDC_ALGORITHMS", "none"),
+        ("OIDC_ALGORITHMS", "RS256,HS256"),
+        ("OIDC_ISSUER", "http://login.example"),
+        ("OIDC_ISSUER", "login.example"),
+        ("OIDC_JWKS_URL", "http://login.example/jwks"),
+        ("OIDC_AUDIENCE", ""),
+        ("OIDC_ROLES", "finance"),
+        ("OIDC_ROLES", "=finance"),
+        ("OIDC_CLIENT_SECRET", "x"),
+    ],
+)
+def test_a_malformed_setting_of_access_is_named(name: str, value: str) -> None:
+    with pytest.raises(ValueError, match=f"TRAINARD_{name} "):
+        read_settings({**OIDC, f"TRAINARD_{name}": value})
+
+
+def test_tokens_need_more_than_an_audience() -> None:
+    with pytest.raises(ValueError, match="TRAINARD_OIDC_ISSUER is missing"):
+        read_settings({"TRAINARD_OIDC_AUDIENCE": "trainard"})
+    assert read_settings({"TRAINARD_OIDC_ISSUER": ""}) == Settings()

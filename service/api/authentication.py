@@ -6,15 +6,14 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Final, TypeVar
 
-import msgspec
 import structlog
 
 from service.api.contract import ApiRequest
-from service.api.tracing import trace_id_of
+from service.api.shown_requests import described
 from service.api.transactions import in_thread
 from service.db.api_keys import any_key
 from service.db.engine import Connection, Database, OperationalError
-from service.errors import MalformedError, UnauthenticatedError
+from service.errors import ForbiddenError, MalformedError, UnauthenticatedError
 from service.jobs.actors import Actor
 from service.jobs.api_keys import NOTED_EVERY_S, touch
 from service.jobs.key_checks import KEY_PRINCIPAL, actor_of_key
@@ -28,7 +27,8 @@ T = TypeVar("T")
 # How long an open service may go on without knowing that the first key was made
 OPEN_CHECK_S: Final = 0.2
 MAX_TOKEN_LENGTH: Final = 16_384
-MAX_REQUEST_LENGTH: Final = 500
+# What proxies add to requests, beside X-Forwarded-…
+FORWARDING: Final = frozenset(("forwarded", "via", "x-real-ip"))
 # Where the scope of a request names the key whose use is to be noted after the answer
 _USED_KEY: Final = "trainard_used_key"
 
@@ -39,7 +39,8 @@ class Authenticator:
     def __init__(self, database: Database, settings: Settings) -> None:
         self._database = database
         self._settings = settings
-        self._is_closed = False
+        # Where an issuer is trusted everybody can be known.
+        self._is_closed = bool(settings.oidc.issuer)
         self._checked_at = -OPEN_CHECK_S
         # By key, which are few: nobody gets here without one
         self._noted_at: dict[str, float] = {}
@@ -49,14 +50,15 @@ class Authenticator:
         token = _bearer_token(request)
         if token is None:
             if await self.is_open():
-                return _described(request, Actor())
+                _refuse_forwarded(request)
+                return described(request, Actor())
             raise UnauthenticatedError(
                 "the header Authorization is missing: send Bearer with an API key"
             )
         if token.startswith(PREFIX):
             actor = await in_thread(partial(self._of_key, token))
             self._mark_use(request, actor.principal.removeprefix(KEY_PRINCIPAL))
-            return _described(request, actor)
+            return described(request, actor)
         raise UnauthenticatedError("the bearer token is no API key (trn_<id>_<secret>)")
 
     async def is_open(self) -> bool:
@@ -68,6 +70,20 @@ class Authenticator:
             self._is_closed = await in_thread(partial(self._read, any_key))
             self._checked_at = now
         return not self._is_closed
+
+    def stay_closed(self) -> None:
+        """Let nobody in without a key, even when all keys were taken out of the database."""
+        self._is_closed = True
+
+    async def warn_if_open(self) -> None:
+        """Write into the log that everybody who reaches the service may do all."""
+        # Not through `is_open`, which would hold this answer for a while.
+        if not self._is_closed and not await in_thread(partial(self._read, any_key)):
+            log.warning(
+                "open_without_authentication",
+                detail="everybody who reaches this service may read and change all: "
+                "trainard key create --role admin",
+            )
 
     async def note_use(self, scope: Any) -> None:
         """Write down, once a minute, that a key was used; call it after the answer was sent."""
@@ -115,13 +131,12 @@ def _bearer_token(request: ApiRequest) -> str | None:
     return token
 
 
-def _described(request: ApiRequest, actor: Actor) -> Actor:
-    query = request.scope["query_string"].decode("latin-1")
-    path = request.scope["path"] + (f"?{query}" if query else "")
-    client = request.scope.get("client")
-    return msgspec.structs.replace(
-        actor,
-        request=f"{request.method} {path}"[:MAX_REQUEST_LENGTH],
-        trace_id=trace_id_of(request.scope),
-        address=client[0] if client else None,
-    )
+def _refuse_forwarded(request: ApiRequest) -> None:
+    """Who comes through a proxy on this machine may be anybody behind it."""
+    for name in request.headers:
+        if name in FORWARDING or name.startswith("x-forwarded-"):
+            raise ForbiddenError(
+                f"the header {name} says that a proxy sent this, but no key exists yet: "
+                "trainard key create --role admin",
+                problem="forwarded-while-open",
+            )

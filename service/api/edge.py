@@ -11,6 +11,7 @@ from typing import Any, Final
 import structlog
 from litestar import Litestar, Request
 
+from service.api.cross_origin import cross_origin_headers
 from service.api.guards import refuse_foreign
 from service.api.head_requests import mark_head
 from service.api.metrics import Metrics
@@ -19,6 +20,7 @@ from service.api.rate_limits import limit_fields
 from service.api.tracing import assign_trace_id, describe_answer, request_span
 from service.errors import TrainardError
 from service.jobs.spans import Span
+from service.settings import Settings
 
 log = structlog.get_logger()
 
@@ -35,6 +37,7 @@ SECURITY_HEADERS: Final = {
     # Entity tags are of use only when a browser asks again; a route may say otherwise.
     b"cache-control": b"private, no-cache",
 }
+TRANSPORT_SECURITY: Final = {b"strict-transport-security": b"max-age=31536000"}
 # Label of requests that match no route: their paths are chosen by callers and have no end.
 NO_ROUTE: Final = "(none)"
 # A method that no handler has, so that the router answers with the methods that exist.
@@ -52,7 +55,7 @@ class GuardedApp(Litestar):
             return
         # A copy: the server looks at the method in its own scope to know that a HEAD has no body.
         scope = {**scope, "app": self, "litestar_app": self}
-        exchange = _Exchange(scope, send)
+        exchange = _Exchange(scope, send, self.state.settings)
         with (
             structlog.contextvars.bound_contextvars(trace_id=exchange.trace_id),
             request_span(scope) as span,
@@ -76,13 +79,14 @@ class GuardedApp(Litestar):
 class _Exchange:
     """One request and its answer on their way through the edge."""
 
-    def __init__(self, scope: Any, send: Any) -> None:
+    def __init__(self, scope: Any, send: Any, settings: Settings) -> None:
         self.trace_id = assign_trace_id(scope)
         self.path: str = scope["path"]
         self.method: str = scope["method"]
         self.status = 0
         self._scope = scope
         self._send = send
+        self._settings = settings
         self._started = time.perf_counter()
         self._drops_body = self.method == "HEAD"
         self._body_ended = False
@@ -126,11 +130,21 @@ class _Exchange:
 
     def _start(self, message: Any) -> None:
         headers: dict[bytes, bytes] = {name.lower(): value for name, value in message["headers"]}
+        allow: bytes | None = None
         if self.method == "OPTIONS" and message["status"] == 405:
             message["status"] = 204
             self._drops_body = True
-            headers = {b"allow": headers[b"allow"]}
+            allow = headers[b"allow"]
+            headers = {b"allow": allow}
         self.status = message["status"]
         trace_id = {b"x-request-id": self.trace_id.encode()}
-        headers = {**SECURITY_HEADERS, **headers, **limit_fields(self._scope), **trace_id}
+        headers = {
+            **SECURITY_HEADERS,
+            # The service itself speaks plain HTTP: a trusted proxy has said that it came by TLS.
+            **(TRANSPORT_SECURITY if self._scope["scheme"] == "https" else {}),
+            **headers,
+            **cross_origin_headers(self._scope, self._settings, allow=allow),
+            **limit_fields(self._scope),
+            **trace_id,
+        }
         message["headers"] = list(headers.items())

@@ -40,6 +40,8 @@ class AccessGate:
         """Record a reading of money before it leaves; nobody is known while the service is open."""
         if not contract.reveals_costs or status not in {200, 201, 206}:
             return
+        if request.state.get("shows_no_costs"):
+            return
         actor = actor_of(request)
         if actor.sees_costs and not actor.is_local:
             await self._notes.read(request, contract, actor)

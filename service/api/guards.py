@@ -1,4 +1,4 @@
-"""Guards against foreign web pages while no authentication exists (decisions 18).
+"""Guards against foreign web pages (decisions 18), above all while no key exists.
 
 A page of another site may send requests to a loopback address from the user's browser: through
 a name of its own that resolves to 127.0.0.1 (then Host is foreign), or directly (then Origin is).
@@ -8,6 +8,7 @@ import re
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from service.api.cross_origin import allowed_origin
 from service.errors import TrainardError
 from service.settings import Settings
 
@@ -41,7 +42,7 @@ def refuse_foreign(scope: Any, settings: Settings) -> None:
                 f"the Host header is {host!r}, but only {', '.join(settings.allowed_hosts)} "
                 "are answered (TRAINARD_ALLOWED_HOSTS)"
             )
-    if scope["method"] in SAFE_METHODS:
+    if scope["method"] in SAFE_METHODS or allowed_origin(scope, settings):
         return
     origin = headers.get(b"origin", b"").decode("latin-1").lower()
     # Not the scheme: a proxy may have ended TLS in front of the service.

@@ -5,6 +5,7 @@ import gc
 import http.client
 import ipaddress
 import os
+import shlex
 import signal
 import socket
 import sys
@@ -14,13 +15,20 @@ import time
 import msgspec
 import rich_click as click
 import uvicorn
+from litestar import Litestar
 
 from service.app import create_app
 from service.cli.bounded_protocol import allow_open_files, protocol_within
-from service.cli.databases import database_option, settings_with, usable_database, without_password
+from service.cli.databases import (
+    database_option,
+    migrated_database,
+    settings_with,
+    usable_database,
+    without_password,
+)
 from service.cli.graceful_server import GracefulServer
 from service.cli.worker_processes import WorkerProcesses
-from service.db import migrate
+from service.db.api_keys import any_key
 from service.settings import Settings
 
 ANSWER_TIMEOUT_S = 2.0
@@ -29,6 +37,15 @@ GRACE_S = 10
 # Of malloc.h
 M_MMAP_THRESHOLD = -3
 MMAP_THRESHOLD_BYTES = 1_048_576
+
+
+def _refuse_openness(_context: click.Context, _option: click.Parameter, given: object) -> None:
+    """What earlier versions needed the option for is done with keys."""
+    if given:
+        raise click.UsageError(
+            "--allow-unauthenticated is gone: an address of the network needs an API key. Make the "
+            "first one with trainard key create --role admin, then start without the option."
+        )
 
 
 @click.command("serve")
@@ -44,7 +61,9 @@ MMAP_THRESHOLD_BYTES = 1_048_576
 @click.option(
     "--allow-unauthenticated",
     is_flag=True,
-    help="Listen on another address than loopback although there is no authentication yet.",
+    hidden=True,
+    expose_value=False,
+    callback=_refuse_openness,
 )
 @click.option(
     "--workers",
@@ -58,7 +77,6 @@ def command(
     host: str,
     port: int,
     database_url: str | None,
-    allow_unauthenticated: bool,
     workers: int | None,
 ) -> None:
     """Run the service.
@@ -68,19 +86,24 @@ def command(
         trainard serve
         trainard serve --port 0 --database-url sqlite:///what-if.db
 
-    There is no authentication in this version: it listens on loopback only, and answers only
-    requests that name a loopback host (TRAINARD_ALLOWED_HOSTS).
+    Until the first key is made (trainard key create --role admin) it is open to every program on
+    this machine: it listens on loopback only, and answers only requests that name a loopback host
+    (TRAINARD_ALLOWED_HOSTS).
     """
     settings = settings_with(database_url)
     if not is_loopback(host):
-        settings = _opened(settings, host, allowed=allow_unauthenticated)
+        settings = _named_anyhow(settings)
     beside = _workers(settings.database_url, workers)
-    listener = _listen(host, port)
+    if is_loopback(host):
+        # A database is not migrated for a port that is taken.
+        listener = _listen(host, port)
     click.echo(f"Database: {without_password(settings.database_url)}", err=True)
-    with usable_database(settings.database_url):
-        migrate.upgrade(settings.database_url)
-        app = create_app(settings)
-    _warn_of_openness(host)
+    has_key = _has_key(settings.database_url)
+    if not is_loopback(host):
+        _demand_authentication(settings, host, has_key=has_key)
+        listener = _listen(host, port)
+    app = _app_for(settings, host)
+    _say_who_gets_in(settings, has_key=has_key)
     bound_port: int = listener.getsockname()[1]
     name = next(iter(settings.allowed_hosts), host)
     threading.Thread(target=_announce, args=(host, bound_port, name), daemon=True).start()
@@ -95,6 +118,9 @@ def command(
             log_config=None,
             access_log=False,
             server_header=False,
+            # Else uvicorn believes X-Forwarded-For of every program on this machine.
+            proxy_headers=bool(settings.trusted_proxies),
+            forwarded_allow_ips=list(settings.trusted_proxies),
             timeout_graceful_shutdown=GRACE_S,
         ),
         app.state.batch_watch,
@@ -126,17 +152,39 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def _opened(settings: Settings, host: str, *, allowed: bool) -> Settings:
-    if not allowed:
-        raise click.UsageError(
-            f"{host} can be reached from other machines, and this version has no authentication: "
-            "anyone could read and change everything. Listen on 127.0.0.1, or, behind a network "
-            "that you trust, add --allow-unauthenticated."
-        )
+def _named_anyhow(settings: Settings) -> Settings:
+    """Nobody can know under which names an address of the network is called."""
     if "TRAINARD_ALLOWED_HOSTS" in os.environ:
         return settings
-    # Nobody can know under which names such an address is called.
     return msgspec.structs.replace(settings, allowed_hosts=())
+
+
+def _has_key(database_url: str) -> bool:
+    """Whether a key was ever made in the database, which is migrated first."""
+    with migrated_database(database_url) as database, database.read() as connection:
+        return any_key(connection)
+
+
+def _demand_authentication(settings: Settings, host: str, *, has_key: bool) -> None:
+    if has_key or settings.oidc.issuer:
+        return
+    url = without_password(settings.database_url)
+    raise click.UsageError(
+        f"{host} can be reached from other machines, and there is no API key yet: anyone could "
+        "read and change everything. Make the first one, then start again:\n\n"
+        f"trainard key create --role admin --database-url {shlex.quote(url)}"
+    )
+
+
+def _app_for(settings: Settings, host: str) -> Litestar:
+    try:
+        with usable_database(settings.database_url):
+            app = create_app(settings)
+    except ValueError as error:
+        raise click.ClickException(str(error)) from error
+    if not is_loopback(host):
+        app.state.gate.authenticator.stay_closed()
+    return app
 
 
 def _settle_memory() -> None:
@@ -176,10 +224,15 @@ def _listen(host: str, port: int) -> socket.socket:
         ) from error
 
 
-def _warn_of_openness(host: str) -> None:
-    reach = "every program on this machine" if is_loopback(host) else "EVERYBODY WHO REACHES IT"
+def _say_who_gets_in(settings: Settings, *, has_key: bool) -> None:
+    issuer = settings.oidc.issuer
+    if has_key or issuer:
+        ways = (["API keys"] if has_key else []) + ([f"tokens of {issuer}"] if issuer else [])
+        click.echo(f"Authentication is on: {' and '.join(ways)}.", err=True)
+        return
     click.secho(
-        f"WARNING: no authentication. {reach} can read and change everything.",
+        "WARNING: no authentication. Every program on this machine can read and change "
+        "everything,\nuntil the first key is made: trainard key create --role admin",
         fg="yellow",
         err=True,
     )

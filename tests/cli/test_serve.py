@@ -3,8 +3,13 @@ import re
 import signal
 import socket
 import subprocess
+import time
+from collections.abc import Mapping
 from pathlib import Path
 
+import pytest
+
+from service.api.authentication import OPEN_CHECK_S
 from tests.cli.conftest import Program, Start
 
 READY = re.compile(r"Trainard is ready at http://127\.0\.0\.1:(\d+) \(docs: /docs\)")
@@ -19,10 +24,12 @@ def ready_port(process: "subprocess.Popen[str]") -> int:
     return int(found[1])
 
 
-def status(port: int, path: str, *, method: str = "GET") -> int:
+def status(
+    port: int, path: str, *, method: str = "GET", headers: Mapping[str, str] | None = None
+) -> int:
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
     try:
-        connection.request(method, path)
+        connection.request(method, path, headers=headers or {})
         return connection.getresponse().status
     finally:
         connection.close()
@@ -50,19 +57,56 @@ def test_taken_port_is_a_sentence(trainard: Program) -> None:
     assert "Traceback" not in refused.stderr
 
 
-def test_open_address_is_refused_without_the_flag(trainard: Program) -> None:
+def test_an_address_of_the_network_is_refused_without_a_key(trainard: Program) -> None:
     for host in (EVERY_ADDRESS, "::", "192.0.2.1", "example.org"):
         refused = trainard("serve", "--host", host, "--port", "0")
         assert refused.returncode == 2
-        assert "--allow-unauthenticated" in refused.stderr
+        said = " ".join(refused.stderr.replace("│", " ").split())
+        assert "trainard key create --role admin --database-url sqlite:///data/tr" in said
 
 
-def test_open_address_with_the_flag_warns(start: Start) -> None:
-    process = start(
-        *("serve", "--host", EVERY_ADDRESS, "--port", "0", "--allow-unauthenticated"),
-        *("--database-url", "sqlite:///served.db"),
-    )
-    assert status(ready_port(process), "/healthz") == 200
+@pytest.mark.postgres
+def test_the_refusal_shows_no_password(trainard: Program, postgres_url: str) -> None:
+    url = postgres_url + "&password=s3cret"
+    refused = trainard("serve", "--host", EVERY_ADDRESS, "--port", "0", "--database-url", url)
+    assert refused.returncode == 2
+    assert "trainard key create --role admin" in refused.stderr
+    assert "s3cret" not in refused.stderr
+
+
+def test_the_option_of_earlier_versions_is_explained(trainard: Program) -> None:
+    refused = trainard("serve", "--host", EVERY_ADDRESS, "--allow-unauthenticated")
+    assert refused.returncode == 2
+    said = " ".join(refused.stderr.replace("│", " ").split())
+    assert "trainard key create --role admin" in said
+
+
+def test_an_address_of_the_network_is_served_with_a_key(
+    trainard: Program, start: Start, tmp_path: Path
+) -> None:
+    key = trainard("key", "create", "--role", "admin").stdout.strip()
+    port = ready_port(start("serve", "--host", EVERY_ADDRESS, "--port", "0"))
+    assert [status(port, path) for path in ("/healthz", "/v1/meta")] == [200, 401]
+    assert status(port, "/v1/meta", headers={"Authorization": f"Bearer {key}"}) == 200
+    # A key is in no log, and neither is a part of it beside its id.
+    assert status(port, "/v1/meta", headers={"Authorization": f"Bearer {key}x"}) == 401
+    log = (tmp_path / "stderr.log").read_text()
+    assert "Authentication is on: API keys." in log
+    assert key.split("_", 2)[2] not in log
+    assert "open_without_authentication" not in log
+
+
+def test_the_first_key_closes_a_running_service(
+    trainard: Program, start: Start, tmp_path: Path
+) -> None:
+    port = ready_port(start("serve", "--port", "0"))
+    assert status(port, "/v1/meta") == 200
+    log = (tmp_path / "stderr.log").read_text()
+    assert "WARNING: no authentication." in log
+    assert '"event":"open_without_authentication"' in log.replace('": "', '":"')
+    trainard("key", "create", "--role", "admin")
+    time.sleep(2 * OPEN_CHECK_S)
+    assert status(port, "/v1/meta") == 401
 
 
 def test_malformed_setting_is_named(trainard: Program) -> None:
