@@ -24,6 +24,7 @@ TAG = "Scenario batches"
     Contract(
         operation_id="retry_batch",
         scope="batches:write",
+        reveals_costs=True,
         summary="Compute the items that a batch has left",
         description="A new batch of those items that were canceled, expired or failed with the "
         "batch, or of which a chunk could not be computed; `retry_of` names the first, which "

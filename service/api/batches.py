@@ -17,7 +17,7 @@ from service.api.list_queries import PageQuery
 from service.api.pages import page_answer
 from service.api.parameters import read_path, read_query, refuse_query
 from service.api.preferences import PREFER
-from service.api.transactions import actor_of, read, settings_of, write
+from service.api.transactions import actor_of, read, settings_of, shows_no_costs, write
 from service.db.engine import Connection
 from service.jobs import batches, repricings
 from service.jobs.batch_documents import (
@@ -88,6 +88,7 @@ async def submit_batch(request: ApiRequest) -> ApiResponse:
     limits, actor = settings_of(request).limits, actor_of(request)
     if query.validate_only:
         plan = await read(request, lambda c: batches.check(c, actor, document, limits))
+        shows_no_costs(request)
         return json_answer(plan)
 
     def create(connection: Connection) -> Created:

@@ -1,7 +1,7 @@
 """A request as it may be kept in the audit trail: without anything that could be a secret."""
 
 import re
-from typing import Any, Final
+from typing import Final
 from urllib.parse import parse_qsl, quote, urlencode
 
 import msgspec
@@ -20,6 +20,7 @@ _SECRETS = (
     (re.compile(r"(trn_[0-9a-f]{16})_[A-Za-z0-9_-]+"), rf"\1_{LEFT_OUT}"),
     (re.compile(r"eyJ[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]*)+"), LEFT_OUT),
 )
+_READABLE = "/:,@"
 # The place in a list that is sorted by cost is an amount.
 _NOT_SHOWN = ("page_token",)
 
@@ -39,10 +40,9 @@ def described(request: ApiRequest, actor: Actor) -> Actor:
 
 
 def shown_path(request: ApiRequest) -> str:
-    """The path as it was sent, percent-encoded, so that it holds no control characters."""
-    scope: Any = request.scope
-    raw: bytes = scope.get("raw_path") or quote(scope["path"]).encode()
-    return _without_secrets(raw.partition(b"?")[0].decode("ascii", "replace"))
+    """The path, percent-encoded, so that it holds no control characters."""
+    path: str = request.scope["path"]
+    return _without_secrets(quote(path, safe=_READABLE, errors="replace"))
 
 
 def _shown_query(request: ApiRequest) -> str:
@@ -57,8 +57,9 @@ def _shown_query(request: ApiRequest) -> str:
     contract: Contract | None = request.scope["route_handler"].opt.get("contract")
     kind = contract.query if contract else None
     known = set(kind.__struct_fields__) - {*_NOT_SHOWN} if kind else set()
-    shown = [(name, _without_secrets(value)) for name, value in pairs if name in known]
-    text = urlencode(shown, safe=f"/:,@{LEFT_OUT}")
+    shown = [(name, value) for name, value in pairs if name in known]
+    # Encoded anew first, so that nobody hides a secret by encoding letters that need none
+    text = _without_secrets(urlencode(shown, safe=_READABLE))
     left_out = [LEFT_OUT] if len(shown) < len(pairs) else []
     return "&".join([*([text] if text else []), *left_out])
 

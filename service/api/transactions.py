@@ -33,6 +33,11 @@ def actor_of(request: ApiRequest) -> Actor:
     return actor
 
 
+def shows_no_costs(request: ApiRequest) -> None:
+    """This answer holds no money, though others of the operation may: no reading is recorded."""
+    request.state.shows_no_costs = True
+
+
 async def in_thread(work: Callable[[], T]) -> T:
     """Run blocking work off the event loop."""
     return await anyio.to_thread.run_sync(work)
