@@ -10,6 +10,7 @@ from litestar.handlers import HTTPRouteHandler
 
 from service.api import (
     api_keys,
+    audit_events,
     batch_events,
     batch_retries,
     batches,
@@ -53,6 +54,7 @@ ROUTES: tuple[Iterable[HTTPRouteHandler], ...] = (
     exports.routes,
     export_files.routes,
     api_keys.routes,
+    audit_events.routes,
     system.routes,
     problem_pages.routes,
     docs.routes,

@@ -188,6 +188,7 @@ REQUESTS: dict[str, Request] = {
         own=lambda world: _delete_export(world.new_export(), world),
         foreign=lambda world: _delete_export(world.export, world),
     ),
+    "list_audit_events": _get("/v1/audit-events"),
     "list_api_keys": _get(KEYS),
     "create_api_key": Request(own=lambda world: ("POST", KEYS, {"json": _key_body(world)})),
     "get_api_key": _on_key("GET", ""),

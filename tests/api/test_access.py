@@ -81,6 +81,7 @@ ALLOWED: dict[str, frozenset[str] | str] = {
     "download_export": MONEY,
     "get_export_sidecar": MONEY,
     "delete_export": ALL,
+    "list_audit_events": ADMINS,
     "list_api_keys": ADMINS,
     "create_api_key": ADMINS,
     "get_api_key": ADMINS,
