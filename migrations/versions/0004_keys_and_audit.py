@@ -23,6 +23,7 @@ def upgrade() -> None:
         "export_file",
         sa.Column("with_costs", sa.Boolean(), nullable=False, server_default=sa.true()),
     )
+    op.add_column("gpu_hour_rate", sa.Column("approved_at", UtcDateTime()))
     # Nothing refers to this table: SQLite may make it anew.
     with op.batch_alter_table("idempotency_key") as table:
         table.add_column(
@@ -147,5 +148,6 @@ def downgrade() -> None:
         table.drop_constraint(op.f("uq_idempotency_key_team_id_principal_key"), type_="unique")
         table.create_unique_constraint(op.f("uq_idempotency_key_team_id_key"), ["team_id", "key"])
         table.drop_column("principal")
+    op.drop_column("gpu_hour_rate", "approved_at")
     op.drop_column("export_file", "with_costs")
     op.drop_column("team", "rate_approval_required")

@@ -154,6 +154,14 @@ PROBLEM_TYPES: Final[dict[str, ProblemType]] = dict(
             "It can be read when its state is succeeded; Retry-After says when to look again.",
         ),
         _type(
+            "own-rate",
+            409,
+            "A rate is approved by another person than the one who recorded it",
+            "Have somebody else of the team approve it, with a key or token of their own that has "
+            "the scope costs:approve. While no key exists nobody is known, and nothing can be "
+            "approved.",
+        ),
+        _type(
             "export-failed",
             409,
             "The exported file could not be made",

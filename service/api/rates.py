@@ -15,12 +15,13 @@ from service.api.idempotency import Created, create_once
 from service.api.list_queries import Moment, PageQuery, in_utc, refuse_malformed_labels
 from service.api.pages import page_answer
 from service.api.parameters import read_path, read_query, refuse_query
-from service.api.transactions import actor_of, read
+from service.api.transactions import actor_of, read, write
 from service.db.engine import Connection
 from service.db.rates import RateFilter, RateKey
 from service.jobs import rates
 from service.jobs.batch_documents import Currency
 from service.jobs.labels import CostCenter, GpuType
+from service.jobs.rate_approvals import approve_rate as approve
 from service.jobs.rate_corrections import correct_rate as correct
 from service.jobs.rate_documents import (
     CorrectionIn,
@@ -71,6 +72,9 @@ class RateListQuery(PageQuery, frozen=True, kw_only=True):
     currency: Currency | None = None
     cost_center: Annotated[CostCenter, Meta(description="Only rates of it.")] | None = None
     on: Annotated[Day, Meta(description="Only rates valid on this day.")] | None = None
+    approved: (
+        Annotated[bool, Meta(description="Only rates that are, or are not, approved.")] | None
+    ) = None
     include_superseded: Annotated[bool, Meta(description="Corrected rates too.")] = False
 
 
@@ -145,6 +149,7 @@ async def list_rates(request: ApiRequest) -> ApiResponse:
         currency=query.currency,
         cost_center=query.cost_center,
         on=query.on,
+        approved=query.approved,
         include_superseded=query.include_superseded,
     )
     return await page_answer(
@@ -169,7 +174,8 @@ async def list_rates(request: ApiRequest) -> ApiResponse:
         reveals_costs=True,
         summary="Which rate prices a day, and why",
         description="A rate of exactly the cost center wins over one without a cost center. "
-        "`rate` is null when no rate is valid on the day, which is a normal state.",
+        "`rate` is null when no rate is valid on the day, which is a normal state. Where the team "
+        "demands approval, rates that wait for it are among those that lost.",
         tag=TAG,
         query=ResolutionQuery,
         answers={200: Answer(description="The rate and the ones that lost", body=ResolutionOut)},
@@ -276,6 +282,33 @@ async def import_rates(request: ApiRequest) -> ApiResponse:
     )
 
 
+@operation(
+    "POST",
+    PATH + "/{rate_id:str}/approval",
+    Contract(
+        operation_id="approve_rate",
+        scope="costs:approve",
+        summary="Approve a rate that somebody else has recorded",
+        description="Whoever recorded it cannot approve it. Where the team demands approval "
+        "(`trainard team update SLUG --require-rate-approval`), a rate prices nothing before, and "
+        "an approved rate goes on pricing until its correction is approved as well. Batches that "
+        "have ended keep their prices. To repeat an approval is harmless.",
+        tag=TAG,
+        path=RatePath,
+        needs_if_match=True,
+        problems=(409,),
+        answers={200: Answer(description="The approved rate", body=RateOut, headers=("ETag",))},
+    ),
+)
+async def approve_rate(request: ApiRequest) -> ApiResponse:
+    """Approve the rate."""
+    refuse_query(request)
+    rate_id = read_path(request, RatePath).rate_id
+    version = expected_version(request)
+    rate = await write(request, lambda c: approve(c, actor_of(request), rate_id, version=version))
+    return json_answer(rate, headers={"ETag": etag_of(rate.version)})
+
+
 def _created(rate: RateOut) -> Created:
     headers = {"Location": f"{PATH}/{rate.id}", "ETag": etag_of(rate.version)}
     return Created(document=rate, headers=headers)
@@ -287,5 +320,6 @@ routes: list[HTTPRouteHandler] = [
     resolve_rate,
     get_rate,
     correct_rate,
+    approve_rate,
     import_rates,
 ]

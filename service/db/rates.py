@@ -20,7 +20,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects import postgresql, sqlite
 
-from service.db.tables import gpu_hour_rate, gpu_hour_rate_key, utc_now
+from service.db.tables import gpu_hour_rate, gpu_hour_rate_key, team, utc_now
 
 Position = tuple[str, str, str, date, UUID]
 
@@ -44,6 +44,7 @@ class RateFilter(msgspec.Struct, frozen=True, kw_only=True):
     currency: str | None = None
     cost_center: str | None = None
     on: date | None = None
+    approved: bool | None = None
     include_superseded: bool = False
 
 
@@ -85,6 +86,24 @@ def supersede(
         .values(superseded_by=by, superseded_at=moment, version=version + 1, updated_at=utc_now())
     )
     return changed.rowcount == 1
+
+
+def approve(connection: Connection, rate_id: UUID, *, version: int, by: str) -> bool:
+    """Mark a current rate as approved; False when its version is no longer the given one."""
+    columns = gpu_hour_rate.c
+    now = utc_now()
+    changed = connection.execute(
+        update(gpu_hour_rate)
+        .where(columns.id == rate_id, columns.version == version, columns.superseded_at.is_(None))
+        .values(approved_by=by, approved_at=now, version=version + 1, updated_at=now)
+    )
+    return changed.rowcount == 1
+
+
+def approval_required(connection: Connection, team_id: UUID) -> bool:
+    """Whether rates of the team price nothing before they are approved."""
+    query = select(team.c.rate_approval_required).where(team.c.id == team_id)
+    return bool(connection.scalar(query))
 
 
 def get_rate(connection: Connection, team_id: UUID, rate_id: UUID) -> Row[Any] | None:
@@ -163,6 +182,9 @@ def list_rates(
             columns.valid_from <= wanted.on,
             or_(columns.valid_until.is_(None), columns.valid_until > wanted.on),
         )
+    if wanted.approved is not None:
+        is_approved = columns.approved_at.is_not(None)
+        query = query.where(is_approved if wanted.approved else ~is_approved)
     if not wanted.include_superseded:
         query = query.where(columns.superseded_at.is_(None))
     return list(connection.execute(query.order_by(*order).limit(limit)))

@@ -104,6 +104,7 @@ gpu_hour_rate = Table(
     Column("superseded_at", UtcDateTime),
     Column("reason", String(500)),
     Column("approved_by", String(200)),
+    Column("approved_at", UtcDateTime),
     Index("ix_gpu_hour_rate_key", "team_id", "gpu_type", "currency", "valid_from"),
 )
 

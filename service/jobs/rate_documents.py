@@ -66,7 +66,10 @@ class RateOut(Struct, frozen=True, kw_only=True):
     recorded_by: str
     superseded_at: datetime | None
     superseded_by: UUID | None
-    approved_by: str | None
+    approved_by: Annotated[
+        str | None, Meta(description="The second person; null: not approved so far.")
+    ]
+    approved_at: datetime | None
     version: int
 
 
@@ -77,11 +80,14 @@ class RatePage(Struct, frozen=True, kw_only=True):
     next_page_token: str | None
 
 
+LossCode = Literal["less_specific", "superseded", "ended", "not_started", "awaits_approval"]
+
+
 class LostCandidate(Struct, frozen=True, kw_only=True):
     """A rate of the same GPU type and currency that does not price the day, and why not."""
 
     rate: RateOut
-    code: Literal["less_specific", "superseded", "ended", "not_started"]
+    code: LossCode
     detail: str
 
 

@@ -42,11 +42,12 @@ def overlapping(
 ) -> list[FieldFault]:
     """One fault for every stored rate of the same key, other than `but`, that shares a day."""
     new = Span(valid_from=rate.valid_from, valid_until=rate.valid_until, label="the new rate")
-    return [
-        _clash("", new, span)
-        for row in rows
-        if row.id != but and _share_a_day(new, span := span_of(row))
-    ]
+    return clashes((row for row in rows if row.id != but), new)
+
+
+def clashes(rows: Iterable[Row[Any]], new: Span) -> list[FieldFault]:
+    """One fault for every stored rate of the same key that shares a day with the span."""
+    return [_clash("", new, span) for row in rows if _share_a_day(new, span := span_of(row))]
 
 
 def sweep_overlaps(spans: Sequence[Span]) -> list[FieldFault]:

@@ -5,18 +5,21 @@ the old one as superseded, so it can be said for ever what was known at which mo
 """
 
 from datetime import date, datetime
+from typing import Any
 from uuid import UUID
 
 import msgspec
+from msgspec.structs import replace
 
 from service.db import rates as rows
-from service.db.engine import Connection
+from service.db.engine import Connection, Row
 from service.db.rates import RateFilter, RateKey
 from service.db.tables import utc_now
 from service.errors import MalformedError
 from service.jobs import audit
 from service.jobs.actors import Actor
 from service.jobs.page_tokens import make_token, read_token
+from service.jobs.rate_approvals import pricing_rows
 from service.jobs.rate_documents import RateIn, RateOut, RatePage
 from service.jobs.rate_entries import (
     entry_faults,
@@ -92,9 +95,14 @@ def rates_for(
     """The rates that may price an item, those of its cost centre first, then those of none.
 
     On a day that both price, the one of the cost centre wins (`reports.pricing.price_days`).
-    With `as_of` the rates as they were known at that recorded moment.
+    With `as_of` the rates as they were known at that recorded moment. Where the team demands
+    approval (now), only approved rates: see `rate_approvals`.
     """
     key = RateKey(gpu_type=gpu_type, currency=currency, cost_center=cost_center)
+    if rows.approval_required(connection, team_id):
+        known = _approved(connection, team_id, key, as_of)
+    else:
+        known = rows.list_known(connection, team_id, key, as_of=as_of)
     return [
         Rate(
             id=str(row.id),
@@ -103,5 +111,13 @@ def rates_for(
             valid_until=row.valid_until,
             cost_center=row.cost_center,
         )
-        for row in rows.list_known(connection, team_id, key, as_of=as_of)
+        for row in known
     ]
+
+
+def _approved(
+    connection: Connection, team_id: UUID, key: RateKey, as_of: datetime | None
+) -> list[Row[Any]]:
+    keys = [key] if key.cost_center is None else [key, replace(key, cost_center=None)]
+    found = [rows.list_of_key(connection, team_id, part, include_superseded=True) for part in keys]
+    return [row for part in found for row in pricing_rows(part, as_of, approval_required=True)]

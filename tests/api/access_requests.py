@@ -80,6 +80,11 @@ def _correct(rate: str, world: World) -> Call:
     return "POST", f"{path}/corrections", {"headers": world.etag(path), "json": body}
 
 
+def _approve(rate: str, world: World) -> Call:
+    path = f"{RATES}/{rate}"
+    return "POST", f"{path}/approval", {"headers": world.etag(path)}
+
+
 def _delete_export(export: str, world: World) -> Call:
     path = f"/v1/exports/{export}"
     return "DELETE", path, {"headers": world.etag(path)}
@@ -137,6 +142,10 @@ REQUESTS: dict[str, Request] = {
     "correct_rate": Request(
         own=lambda world: _correct(world.new_rate(), world),
         foreign=lambda world: _correct(world.rate, world),
+    ),
+    "approve_rate": Request(
+        own=lambda world: _approve(world.new_rate(), world),
+        foreign=lambda world: _approve(world.rate, world),
     ),
     "import_rates": Request(
         own=lambda world: (

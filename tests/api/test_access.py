@@ -54,6 +54,7 @@ ALLOWED: dict[str, frozenset[str] | str] = {
     "resolve_rate": MONEY,
     "create_rate": MONEY,
     "correct_rate": MONEY,
+    "approve_rate": MONEY,
     "import_rates": MONEY,
     "list_batches": ALL,
     "get_batch": ALL,
