@@ -32,7 +32,7 @@ def document(app: Litestar) -> Part:
     """The whole document as builtins; the order is stable: paths and schemas by name."""
     schemas = _Schemas()
     paths: dict[str, Part] = {}
-    for path, method, contract in sorted(_contracts(app), key=lambda found: found[:2]):
+    for path, method, contract in sorted(contracts(app), key=lambda found: found[:2]):
         paths.setdefault(path, {})[method.lower()] = _operation(path, contract, schemas)
     schemas.of(Problem)
     # Documents keep a scenario as an object that refers to this schema.
@@ -90,7 +90,8 @@ class _Schemas:
                 raise ValueError(f"two different documents are named {name}")
 
 
-def _contracts(app: Litestar) -> Iterable[tuple[str, str, Contract]]:
+def contracts(app: Litestar) -> Iterable[tuple[str, str, Contract]]:
+    """Path, method and contract of every operation."""
     for route in app.routes:
         if isinstance(route, HTTPRoute):
             for handler in route.route_handlers:
