@@ -9,6 +9,7 @@ from typing import Any, Final, TypeVar
 import structlog
 
 from service.api.contract import ApiRequest
+from service.api.oidc import OidcTokens
 from service.api.shown_requests import described
 from service.api.transactions import in_thread
 from service.db.api_keys import any_key
@@ -38,7 +39,7 @@ class Authenticator:
 
     def __init__(self, database: Database, settings: Settings) -> None:
         self._database = database
-        self._settings = settings
+        self._tokens = OidcTokens(settings.oidc, database) if settings.oidc.issuer else None
         # Where an issuer is trusted everybody can be known.
         self._is_closed = bool(settings.oidc.issuer)
         self._checked_at = -OPEN_CHECK_S
@@ -46,7 +47,7 @@ class Authenticator:
         self._noted_at: dict[str, float] = {}
 
     async def actor(self, request: ApiRequest) -> Actor:
-        """The actor; raises `UnauthenticatedError` (401)."""
+        """The actor; raises `UnauthenticatedError` (401) and what `OidcTokens.actor` raises."""
         token = _bearer_token(request)
         if token is None:
             if await self.is_open():
@@ -59,6 +60,8 @@ class Authenticator:
             actor = await in_thread(partial(self._of_key, token))
             self._mark_use(request, actor.principal.removeprefix(KEY_PRINCIPAL))
             return described(request, actor)
+        if self._tokens is not None:
+            return described(request, await self._tokens.actor(token))
         raise UnauthenticatedError("the bearer token is no API key (trn_<id>_<secret>)")
 
     async def is_open(self) -> bool:

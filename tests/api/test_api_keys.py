@@ -4,6 +4,7 @@ from typing import Any
 
 import httpx
 import pytest
+import structlog
 from litestar import Litestar
 from litestar.testing import TestClient
 from sqlalchemy import select
@@ -19,6 +20,12 @@ from tests.api.conftest import BASE_URL
 Client = TestClient[Litestar]
 ProblemOf = Callable[[httpx.Response, str], dict[str, Any]]
 PATH = "/v1/api-keys"
+
+
+@pytest.fixture(autouse=True)
+def _own_log() -> Iterator[None]:
+    yield
+    structlog.reset_defaults()
 
 
 @pytest.fixture

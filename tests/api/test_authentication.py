@@ -5,6 +5,7 @@ from typing import Any
 import httpx
 import msgspec
 import pytest
+import structlog
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from litestar import Litestar
@@ -22,6 +23,12 @@ from tests.api.served import served
 Client = TestClient[Litestar]
 ProblemOf = Callable[[httpx.Response, str], dict[str, Any]]
 UNLIMITED = Limits(requests_per_minute=0)
+
+
+@pytest.fixture(autouse=True)
+def _own_log() -> Iterator[None]:
+    yield
+    structlog.reset_defaults()
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ from typing import Any
 
 import httpx
 import pytest
+import structlog
 import uvicorn
 from litestar import Litestar
 from litestar.testing import TestClient
@@ -25,6 +26,12 @@ PREFLIGHT = {
     "Access-Control-Request-Method": "POST",
     "Access-Control-Request-Headers": "authorization,content-type",
 }
+
+
+@pytest.fixture(autouse=True)
+def _own_log() -> Iterator[None]:
+    yield
+    structlog.reset_defaults()
 
 
 @pytest.fixture
