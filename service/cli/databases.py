@@ -10,6 +10,7 @@ import rich_click as click
 from service.db import migrate
 from service.db.engine import Database, shown_url
 from service.db.failures import UNUSABLE_DATABASE
+from service.jobs.audit_sealing import seal
 from service.settings import DEFAULT_DATABASE_URL, Settings, read_settings
 
 Function = TypeVar("Function", bound=Callable[..., object])
@@ -48,12 +49,17 @@ def usable_database(url: str) -> Iterator[None]:
 
 @contextmanager
 def migrated_database(url: str) -> Iterator[Database]:
-    """Yield the database at its newest tables, made where it is absent; closed with the block."""
+    """Yield the database at its newest tables, made where it is absent.
+
+    With the block's end its audit trail is sealed and the database closed.
+    """
     with usable_database(url):
         migrate.upgrade(url)
         database = Database(url)
         try:
             yield database
+            # No service may be running that would do it.
+            seal(database)
         finally:
             database.close()
 

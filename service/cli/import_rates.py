@@ -10,6 +10,7 @@ from service.db import migrate
 from service.db.engine import Database
 from service.errors import FieldFault, TrainardError
 from service.jobs.actors import program
+from service.jobs.audit_sealing import seal
 from service.jobs.rate_documents import ImportedRate, ImportOut
 from service.jobs.rate_imports import import_rates
 from service.reports.tables import Heading, text_table
@@ -43,6 +44,7 @@ def command(*, file: BinaryIO, database_url: str | None, dry_run: bool) -> None:
         database = Database(url)
         try:
             imported = _import(database, text, dry_run=dry_run)
+            seal(database)
         except TrainardError as error:
             refuse(source, error.errors or [_whole(error)])
         finally:

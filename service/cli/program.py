@@ -33,6 +33,7 @@ COMMANDS = {
     "restore": Entry("restore", "Put a copy in the place of the embedded database."),
     "key": Entry("key", "Make, list and revoke API keys."),
     "team": Entry("team", "Make, list and change teams."),
+    "audit": Entry("audit", "Check, export or prune the audit trail."),
     "prune": Entry("prune", "Delete old batches."),
     "migrate": Entry("migrate", "Bring a database to the newest tables."),
     "openapi": Entry("openapi", "Print, write or check the OpenAPI document."),

@@ -8,6 +8,7 @@ from service.cli.databases import database_option, settings_with, usable_databas
 from service.db import migrate
 from service.db.engine import Database
 from service.jobs import deletions
+from service.jobs.audit_sealing import seal
 
 SHOWN_MB = 0.1
 
@@ -46,6 +47,7 @@ def command(*, days: int, dry_run: bool, compact: bool, database_url: str | None
         database = Database(url)
         try:
             _prune(database, days, dry_run=dry_run, compact=compact)
+            seal(database)
         finally:
             database.close()
     if not dry_run:

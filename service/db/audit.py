@@ -23,6 +23,7 @@ class AuditFilter(msgspec.Struct, frozen=True, kw_only=True):
     actor: str | None = None
     outcome: str | None = None
     subject: str | None = None
+    created_from: datetime | None = None
     created_after: datetime | None = None
     created_before: datetime | None = None
 
@@ -124,6 +125,8 @@ def _filtered(query: Select[Any], wanted: AuditFilter) -> Select[Any]:
     for name in ("action", "actor", "outcome", "subject"):
         if (value := getattr(wanted, name)) is not None:
             query = query.where(c[name] == value)
+    if wanted.created_from is not None:
+        query = query.where(c.created_at >= wanted.created_from)
     if wanted.created_after is not None:
         query = query.where(c.created_at > wanted.created_after)
     if wanted.created_before is not None:

@@ -28,7 +28,13 @@ MAX_ADDRESS_LENGTH = 64
 RETENTION: Final = "retention"
 # What programs do beside the operations of the API, whose ids they use where they do the same
 # (`retention` and `prune` delete batches and files, `import-rates` imports rates).
-PROGRAM_ACTIONS: Final = {"prune_audit_events": "old events were removed"}
+PROGRAM_ACTIONS: Final = {
+    "create_team": "a team was made",
+    "change_team": "a team was changed",
+    "backup": "the database was copied",
+    "restore": "a copy took the place of the database",
+    "prune_audit_events": "old events were removed",
+}
 
 
 def record(
