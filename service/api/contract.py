@@ -6,7 +6,7 @@ Litestar's own generator does not say what strictly read msgspec documents accep
 
 import re
 from collections.abc import Awaitable, Callable, Mapping
-from functools import wraps
+from functools import partial, wraps
 from re import Pattern
 from typing import Any, Literal, Protocol, TypeAlias
 
@@ -16,6 +16,7 @@ from litestar.datastructures import State
 from litestar.handlers import HTTPRouteHandler
 from litestar.response import Stream
 
+from service.api.long_answers import LOOK_EVERY_S, while_admitted
 from service.errors import ForbiddenError, MalformedError
 from service.jobs.scopes import Scope
 
@@ -159,6 +160,9 @@ class Gate(Protocol):
     async def note_answer(self, request: ApiRequest, contract: Contract, status: int) -> None:
         """Record that money is about to be shown; raises when it cannot be recorded."""
 
+    async def look_again(self, request: ApiRequest) -> None:
+        """Raise when who was admitted would not be any more."""
+
     async def note_refusal(
         self, request: ApiRequest, contract: Contract, error: ForbiddenError
     ) -> None:
@@ -191,6 +195,8 @@ def operation(
             except BaseException:
                 await _discard(response)
                 raise
+            if contract.scope is not None:
+                _watch(response, partial(gate.look_again, request))
             return response
 
         return HTTPRouteHandler(
@@ -216,6 +222,11 @@ def _check_headers(request: ApiRequest, patterns: Mapping[RequestHeader, Pattern
             raise MalformedError(
                 f"the header {header.name} is {value!r}, but must match {header.pattern}"
             )
+
+
+def _watch(response: Response[Any], look: Callable[[], Awaitable[None]]) -> None:
+    if isinstance(response, Stream):
+        response.iterator = while_admitted(response.iterator, look, every_s=LOOK_EVERY_S)
 
 
 async def _discard(response: Response[Any]) -> None:

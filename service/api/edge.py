@@ -63,17 +63,22 @@ class GuardedApp(Litestar):
             try:
                 refuse_foreign(scope, self.state.settings)
                 await super().__call__(scope, receive, exchange.send)
-            except TrainardError as error:
-                await exchange.answer_with(error, receive)
             except Exception as error:
                 if exchange.status:
                     # The answer has begun: only breaking the connection says that it is broken.
-                    log.exception("answer_broken", path=exchange.path)
+                    _log_broken(exchange.path, error)
                     raise
                 await exchange.answer_with(error, receive)
             finally:
                 exchange.finish(self.state.metrics, span)
                 await self.state.gate.authenticator.note_use(scope)
+
+
+def _log_broken(path: str, error: Exception) -> None:
+    if isinstance(error, TrainardError):
+        log.warning("answer_broken", path=path, reason=error.detail)
+    else:
+        log.error("answer_broken", path=path, exc_info=error)
 
 
 class _Exchange:

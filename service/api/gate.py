@@ -7,7 +7,7 @@ from service.api.rate_limits import RequestRates
 from service.api.transactions import actor_of
 from service.db.engine import Database
 from service.errors import ForbiddenError
-from service.jobs.key_checks import KeyRefusedError
+from service.jobs.key_checks import KEY_PRINCIPAL, KeyRefusedError
 from service.settings import Settings
 
 
@@ -45,6 +45,14 @@ class AccessGate:
         actor = actor_of(request)
         if actor.sees_costs and not actor.is_local:
             await self._notes.read(request, contract, actor)
+
+    async def look_again(self, request: ApiRequest) -> None:
+        """Raise 401 when the key that was admitted is by now revoked or expired.
+
+        A token of an issuer cannot be revoked: an answer that was begun in its time is ended.
+        """
+        if actor_of(request).principal.startswith(KEY_PRINCIPAL):
+            await self.authenticator.actor(request)
 
     async def note_refusal(
         self, request: ApiRequest, contract: Contract, error: ForbiddenError
