@@ -20,6 +20,7 @@ from service.db.engine import Connection
 from service.db.rates import RateFilter, RateKey
 from service.jobs import rates
 from service.jobs.batch_documents import Currency
+from service.jobs.cost_access import require_costs
 from service.jobs.labels import CostCenter, GpuType
 from service.jobs.rate_approvals import approve_rate as approve
 from service.jobs.rate_corrections import correct_rate as correct
@@ -242,6 +243,8 @@ async def correct_rate(request: ApiRequest) -> ApiResponse:
     rate_id = read_path(request, RatePath).rate_id
     version = expected_version(request)
     document = await read_body(request, CorrectionIn)
+    # Also of a repetition, whose stored answer holds the price that was kept.
+    require_costs(actor_of(request), "to correct a rate")
 
     def create(connection: Connection) -> Created:
         return _created(correct(connection, actor_of(request), rate_id, document, version=version))

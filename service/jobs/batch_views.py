@@ -15,7 +15,6 @@ from service.jobs.batch_documents import (
     Counts,
     Notice,
 )
-from service.jobs.prices import FIRST_PRICING
 
 
 def shown_batches(connection: Connection, rows: Sequence[Row[Any]]) -> list[BatchOut]:
@@ -24,12 +23,8 @@ def shown_batches(connection: Connection, rows: Sequence[Row[Any]]) -> list[Batc
     if not ids:
         return []
     counted = batches.item_counts(connection, ids)
-    # Of the first pricing, that of when the batch ended: later ones are no change of the batch.
-    priced = {
-        row.batch_id: row.rates_as_of
-        for row in pricings.list_pricings(connection, ids)
-        if row.sequence == FIRST_PRICING
-    }
+    # Of the newest pricing, also for those who see no money: it tells of no rate.
+    priced = {row.batch_id: row.rates_as_of for row in pricings.list_pricings(connection, ids)}
     return [_shown(row, counts_of(row, counted[row.id]), priced.get(row.id)) for row in rows]
 
 

@@ -1,6 +1,8 @@
 """Approval of rates by a second person, and what prices where a team demands it."""
 
+from concurrent.futures import ThreadPoolExecutor
 from datetime import date
+from threading import Barrier
 from typing import Any
 from uuid import UUID
 
@@ -264,6 +266,24 @@ def test_batches_are_priced_by_approved_rates_only(database: Database) -> None:
             repricings.reprice(connection, ANNA, batch_id, RepricingIn())
     assert shown(batch.id, 2) == ("priced", 0, [early.id, late.id])
     assert shown(unknown.id, 2) == ("priced", 0, [late.id])
+
+
+def test_of_racing_approvers_one_wins(database: Database) -> None:
+    recorded = record(database)
+    names = [f"approver-{number}" for number in range(8)]
+    together = Barrier(len(names))
+
+    def attempt(name: str) -> str | None:
+        together.wait()
+        try:
+            return approve(database, recorded, person(name)).approved_by
+        except (ConflictError, PreconditionFailedError):
+            return None
+
+    with ThreadPoolExecutor(len(names)) as threads:
+        winners = [name for name in threads.map(attempt, names) if name is not None]
+    assert winners == [read(database, recorded).approved_by]
+    assert read(database, recorded).version == 2
 
 
 def test_rates_are_listed_by_whether_they_are_approved(database: Database) -> None:

@@ -176,94 +176,63 @@ def test_exports_keep_their_columns_and_lose_their_money(
                     assert other[name] in {None, ""}
 
 
-REFUSED: list[tuple[str, Callable[[Connection, UUID, UUID], object]]] = [
-    (
-        "sort",
-        lambda c, past, _: results.list_page(
-            c, VIEWER, ResultsQuery(batch=past, order_by="num_gpus,-cost_of_loss")
+REFUSED: dict[str, Callable[[Connection, UUID, UUID], object]] = {
+    "sort": lambda c, past, _: results.list_page(
+        c, VIEWER, ResultsQuery(batch=past, order_by="num_gpus,-cost_of_loss")
+    ),
+    "filter": lambda c, past, _: results.list_page(
+        c, VIEWER, ResultsQuery(batch=past, where=("cost_of_loss:gt:1",))
+    ),
+    "null filter": lambda c, past, _: results.list_page(
+        c,
+        VIEWER,
+        ResultsQuery(batch=past, currency="EUR", where=("cost_of_loss:is_null:true",)),
+    ),
+    "currency": lambda c, _p, _n: results.list_page(c, VIEWER, ResultsQuery(currency="EUR")),
+    "pricing": lambda c, past, _: results.list_page(c, VIEWER, ResultsQuery(batch=past, pricing=2)),
+    "pricing of none": lambda c, _p, _n: results.list_page(c, VIEWER, ResultsQuery(pricing=2)),
+    "order of a comparison": lambda c, past, new: comparisons.compare(
+        c,
+        VIEWER,
+        ComparisonQuery(baseline=past, candidate=new, order_by="past.cost_of_loss"),
+        page_size=1,
+    ),
+    "pricing of a comparison": lambda c, past, new: comparisons.compare(
+        c,
+        VIEWER,
+        ComparisonQuery(baseline=past, candidate=new, candidate_pricing=2),
+        page_size=1,
+    ),
+    "export": lambda c, _p, _n: exports.extract(c, VIEWER, ExportIn(currency="EUR")),
+    "file": lambda c, _p, _n: export_files.create(
+        c, VIEWER, ExportIn(currency="EUR", where=("cost_of_loss:gt:1",))
+    ),
+    "file of a comparison": lambda c, past, new: export_files.create(
+        c,
+        VIEWER,
+        ExportIn(
+            comparison=ComparisonIn(baseline=past, candidate=new, order_by="-relative.cost_of_loss")
         ),
     ),
-    (
-        "filter",
-        lambda c, past, _: results.list_page(
-            c, VIEWER, ResultsQuery(batch=past, where=("cost_of_loss:gt:1",))
-        ),
+    "file of a pricing": lambda c, past, new: export_files.create(
+        c,
+        VIEWER,
+        ExportIn(comparison=ComparisonIn(baseline=past, candidate=new, baseline_pricing=3)),
     ),
-    (
-        "null filter",
-        lambda c, past, _: results.list_page(
-            c,
-            VIEWER,
-            ResultsQuery(batch=past, currency="EUR", where=("cost_of_loss:is_null:true",)),
-        ),
-    ),
-    ("currency", lambda c, _p, _n: results.list_page(c, VIEWER, ResultsQuery(currency="EUR"))),
-    (
-        "pricing",
-        lambda c, past, _: results.list_page(c, VIEWER, ResultsQuery(batch=past, pricing=2)),
-    ),
-    ("pricing of none", lambda c, _p, _n: results.list_page(c, VIEWER, ResultsQuery(pricing=2))),
-    (
-        "order of a comparison",
-        lambda c, past, new: comparisons.compare(
-            c,
-            VIEWER,
-            ComparisonQuery(baseline=past, candidate=new, order_by="past.cost_of_loss"),
-            page_size=1,
-        ),
-    ),
-    (
-        "pricing of a comparison",
-        lambda c, past, new: comparisons.compare(
-            c,
-            VIEWER,
-            ComparisonQuery(baseline=past, candidate=new, candidate_pricing=2),
-            page_size=1,
-        ),
-    ),
-    ("export", lambda c, _p, _n: exports.extract(c, VIEWER, ExportIn(currency="EUR"))),
-    (
-        "file",
-        lambda c, _p, _n: export_files.create(
-            c, VIEWER, ExportIn(currency="EUR", where=("cost_of_loss:gt:1",))
-        ),
-    ),
-    (
-        "file of a comparison",
-        lambda c, past, new: export_files.create(
-            c,
-            VIEWER,
-            ExportIn(
-                comparison=ComparisonIn(
-                    baseline=past, candidate=new, order_by="-relative.cost_of_loss"
-                )
-            ),
-        ),
-    ),
-    (
-        "file of a pricing",
-        lambda c, past, new: export_files.create(
-            c,
-            VIEWER,
-            ExportIn(comparison=ComparisonIn(baseline=past, candidate=new, baseline_pricing=3)),
-        ),
-    ),
-    ("repricing", lambda c, past, _: repricings.reprice(c, VIEWER, past, RepricingIn())),
-    ("pricings", lambda c, past, _: repricings.list_pricings(c, VIEWER, past)),
-]
+    "repricing": lambda c, past, _: repricings.reprice(c, VIEWER, past, RepricingIn()),
+    "pricings": lambda c, past, _: repricings.list_pricings(c, VIEWER, past),
+}
 
 
-@pytest.mark.parametrize(
-    "ask_for", [ask_for for _, ask_for in REFUSED], ids=[n for n, _ in REFUSED]
-)
 def test_what_would_tell_of_money_is_refused(
-    database: Database,
-    batches: tuple[BatchOut, BatchOut],
-    ask_for: Callable[[Connection, UUID, UUID], object],
+    database: Database, batches: tuple[BatchOut, BatchOut]
 ) -> None:
     past, new = batches
-    with database.write() as connection, pytest.raises(ForbiddenError, match=NEEDS):
-        ask_for(connection, past.id, new.id)
+    with database.write() as connection:
+        for name, ask_for in REFUSED.items():
+            with pytest.raises(ForbiddenError) as caught:
+                ask_for(connection, past.id, new.id)
+            assert NEEDS in caught.value.detail, name
 
 
 def test_a_pricing_that_is_not_there_is_told_only_to_those_who_see_money(
@@ -355,19 +324,6 @@ def test_a_file_made_for_a_viewer_holds_no_money_whoever_reads_it(
     assert [(row["cost_of_loss"], row["currency"], row["cost_status"]) for row in rows] == [
         ("", "", "withheld")
     ] * 2
-
-
-def test_a_repricing_does_not_change_the_batch(
-    database: Database, batches: tuple[BatchOut, BatchOut]
-) -> None:
-    past, _ = batches
-    with database.write() as connection:
-        made = repricings.reprice(connection, FINANCE, past.id, RepricingIn())
-    assert past.rates_as_of is not None
-    assert made.rates_as_of > past.rates_as_of
-    with database.read() as connection:
-        again = finished_batches.read_finished(connection, VIEWER, past.id)
-    assert again.rates_as_of == past.rates_as_of
 
 
 def test_a_correction_would_show_the_price_that_it_keeps(
