@@ -25,7 +25,7 @@ from service.db.batches import unsent_batches
 from service.db.engine import Database
 from service.db.tables import api_key, gpu_hour_rate, pricing_line
 from service.jobs.chunks import num_chunks
-from service.jobs.scopes import ROLE_SCOPES, ROLES, widest
+from service.jobs.scopes import ROLES, widest
 from service.jobs.tasks import TASKS
 from service.settings import Limits, Settings
 from tests.api.access_keys import key_of
