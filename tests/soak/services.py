@@ -21,15 +21,17 @@ class Program:
     """`trainard` with arguments, in a process group of its own; ended with the block."""
 
     def __init__(self, url: str, *arguments: str, log: Path) -> None:
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "service", *arguments],
-            cwd=ROOT,
-            env={**os.environ, "TRAINARD_DATABASE_URL": url, "TRAINARD_MAX_EVENT_STREAMS": "10"},
-            stdout=subprocess.PIPE,
-            stderr=log.open("ab"),
-            text=True,
-            start_new_session=True,
-        )
+        environment = {"TRAINARD_DATABASE_URL": url, "TRAINARD_MAX_EVENT_STREAMS": "10"}
+        with log.open("ab") as errors:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "service", *arguments],
+                cwd=ROOT,
+                env={**os.environ, **environment},
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                text=True,
+                start_new_session=True,
+            )
 
     def __enter__(self) -> Self:
         return self
@@ -50,6 +52,8 @@ class Program:
         with suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
+        if self.process.stdout is not None:
+            self.process.stdout.close()
 
     def send(self, number: int) -> None:
         """A signal to the process alone."""

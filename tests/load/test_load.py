@@ -1,0 +1,40 @@
+"""Short forms of the soak's load: many clients of all roles beside a batch that is computed."""
+
+import random
+from pathlib import Path
+from uuid import UUID
+
+from tests.jobs.engine_processes import assert_whole
+from tests.load.loads import lasting
+from tests.load.rigs import Rig, assert_nothing_lost
+from tests.load.tally import figures
+
+NUM_CLIENTS = 32
+SECONDS = 5.0
+NUM_POINTS = 200_000
+KILLS = 3
+
+
+def test_no_write_of_32_clients_is_lost(database_url: str, tmp_path: Path) -> None:
+    with Rig(database_url, tmp_path / "service.log") as rig:
+        load = rig.load(NUM_CLIENTS)
+        load.run(num_points=NUM_POINTS, disturb=lasting(SECONDS))
+        batch = load.wait_for_large_batch()
+        assert_nothing_lost(load, rig.database)
+        tally = load.tally
+        assert batch["points_done"] == NUM_POINTS
+        assert tally.statuses[503] == 0
+        assert tally.broken == 0
+        # Each client has got further than its first actions.
+        assert tally.num_writes > NUM_CLIENTS
+        assert figures(tally.seconds["read"], load.for_s).per_s > NUM_CLIENTS
+
+
+def test_no_write_is_lost_by_kills(sqlite_url: str, tmp_path: Path) -> None:
+    with Rig(sqlite_url, tmp_path / "service.log") as rig:
+        load = rig.load(NUM_CLIENTS)
+        load.run(num_points=NUM_POINTS, disturb=rig.killing(KILLS, random.Random(1), 1.0))
+        batch = load.wait_for_large_batch()
+        assert load.tally.broken >= NUM_CLIENTS
+        assert_nothing_lost(load, rig.database)
+        assert_whole(rig.database, UUID(batch["id"]), NUM_POINTS)
