@@ -61,8 +61,8 @@ def is_supported(connection: Connection) -> bool:
 
 def insert_once(connection: Connection, row: Mapping[str, Any]) -> bool:
     """Write a publication unless the batch has one; whether it was written."""
-    written = connection.execute(insert(publication).values(**row).on_conflict_do_nothing())
-    return written.rowcount == 1
+    written = insert(publication).values(**row).on_conflict_do_nothing()
+    return connection.scalar(written.returning(publication.c.id)) is not None
 
 
 def get_publication(connection: Connection, batch_id: UUID) -> Row[Any] | None:
