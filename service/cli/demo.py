@@ -18,7 +18,7 @@ from rich.progress import Progress, TaskID
 from service.cli.child_service import running_service
 from service.cli.databases import without_password
 from service.cli.demo_story import Batches, Rate, tell
-from service.cli.http_client import open_client
+from service.cli.http_client import open_demo_client
 
 DEFAULT_PORT = 8000
 DEMO_DATABASE = Path("data/demo.db")
@@ -59,7 +59,7 @@ def command(
         with (
             _place(database_url, exits=exits) as (url, log),
             running_service(url, port=_port(port, exits=exits), log=log) as address,
-            open_client(address) as client,
+            open_demo_client(address) as client,
         ):
             click.echo(f"Trainard is ready at {address} (docs: {address}/docs)")
             click.echo(f"Data: {without_password(url)}, log: {log}\n")

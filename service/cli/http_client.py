@@ -9,6 +9,8 @@ import httpx
 import msgspec
 import rich_click as click
 
+from service.cli.sent_keys import advice, key_for
+
 Document = dict[str, Any]
 
 ENDED = frozenset({"succeeded", "partially_failed", "failed", "canceled", "expired"})
@@ -18,8 +20,25 @@ ASK_EVERY_S = 0.1
 
 
 def open_client(address: str) -> httpx.Client:
-    """A client of the service at `address`; a proxy of the environment is not asked."""
-    return httpx.Client(base_url=address, timeout=REQUEST_TIMEOUT_S, trust_env=False)
+    """A client of the service at `address`; a proxy of the environment is not asked.
+
+    It sends the key in `TRAINARD_API_KEY`, where there is one.
+    """
+    return httpx.Client(
+        base_url=address, timeout=REQUEST_TIMEOUT_S, trust_env=False, auth=key_for(address)
+    )
+
+
+def open_demo_client(address: str) -> httpx.Client:
+    """A client that sends the key only where one is demanded: a new database knows none."""
+    with httpx.Client(base_url=address, timeout=REQUEST_TIMEOUT_S, trust_env=False) as anybody:
+        demanded = anybody.get("/v1/meta").status_code == httpx.codes.UNAUTHORIZED
+    return httpx.Client(
+        base_url=address,
+        timeout=REQUEST_TIMEOUT_S,
+        trust_env=False,
+        auth=key_for(address) if demanded else None,
+    )
 
 
 def create_once(client: httpx.Client, path: str, body: Document) -> bool:
@@ -75,8 +94,5 @@ def _document(response: httpx.Response) -> Document:
         raise click.ClickException(f"{response.request.url} answered {response.status_code}")
     problem = response.json()
     faults = [f"  {fault['pointer']}: {fault['detail']}" for fault in problem.get("errors", [])]
-    raise click.ClickException(
-        "\n".join(
-            [f"{response.request.url}: {problem.get('title')}: {problem.get('detail')}", *faults]
-        )
-    )
+    sentence = f"{response.request.url}: {problem.get('title')}: {problem.get('detail')}"
+    raise click.ClickException("\n".join([sentence + advice(response), *faults]))

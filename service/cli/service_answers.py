@@ -10,6 +10,7 @@ import rich_click as click
 
 from service.cli.faults import refuse
 from service.cli.http_client import open_client
+from service.cli.sent_keys import advice
 from service.errors import FieldFault
 
 Document = dict[str, Any]
@@ -54,7 +55,7 @@ def answered(response: httpx.Response, source: str) -> Document:
     if response.status_code in {400, 422} and faults:
         refuse(source, faults)
     sentence = found.get("detail") or f"it answered {response.status_code}"
-    raise click.ClickException(f"{response.request.url}: {sentence}")
+    raise click.ClickException(f"{response.request.url}: {sentence}{advice(response)}")
 
 
 def _document(response: httpx.Response) -> Document:

@@ -19,7 +19,10 @@ TRIES = 3
 def url_option(function: Function) -> Function:
     """Add `--url` to a command."""
     return click.option(
-        "--url", default=DEFAULT_URL, show_default=True, help="Address of the service."
+        "--url",
+        default=DEFAULT_URL,
+        show_default=True,
+        help="Address of the service. The key in `TRAINARD_API_KEY` is sent to it.",
     )(function)
 
 
