@@ -50,7 +50,7 @@ class Place:
             assert lock.acquire()
             self._stack.callback(lock.close)
         app = create_app(Settings(), database)
-        self.client = self._stack.enter_context(TestClient(app, base_url=BASE_URL))
+        self.client: Any = self._stack.enter_context(TestClient(app, base_url=BASE_URL))
         self._num = 0
 
     def close(self) -> None:
