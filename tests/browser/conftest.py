@@ -6,6 +6,7 @@ process could start one.
 
 import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 from playwright.sync_api import Browser, Page, Route, sync_playwright
@@ -49,6 +50,13 @@ def browser() -> Iterator[Browser]:
 @pytest.fixture
 def page(browser: Browser, base_url: str) -> Iterator[Page]:
     """A page that may not leave the host and may not complain on its console."""
+    with guarded_page(browser, base_url) as opened:
+        yield opened
+
+
+@contextmanager
+def guarded_page(browser: Browser, base_url: str) -> Iterator[Page]:
+    """A page of the service at `base_url` that keeps to it in silence."""
     context = browser.new_context(viewport={"width": 1280, "height": 1000})
     outside: list[str] = []
     complaints: list[str] = []
