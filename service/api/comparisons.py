@@ -25,7 +25,8 @@ TAG = "Comparisons"
         description="Points are joined on scenario name, profile slug and the values on the axes "
         "of both batches. A change below 1e-8 is exactly 0. Totals hold headline points only, "
         "since the points of a grid are alternatives. A difference of money is split into what "
-        "the GPU-hours did (volume) and what the rates did (price).",
+        "the GPU-hours did (volume) and what the rates did (price). Without the scope costs:read "
+        "money is withheld.",
         tag=TAG,
         query=ComparisonQuery,
         problems=(404, 409, 422),
@@ -51,7 +52,8 @@ async def compare_batches(request: ApiRequest) -> ApiResponse:
         reveals_costs=True,
         summary="Read the loss of a named scenario over its batches",
         description="The headline points of the scenario, oldest first, per day and per 30 days, "
-        "each with its change against the run before. Windows may overlap and are never added.",
+        "each with its change against the run before. Windows may overlap and are never added. "
+        "Without the scope costs:read money is withheld.",
         tag=TAG,
         query=HistoryQuery,
         answers={200: Answer(description="The history", body=HistoryOut)},

@@ -53,7 +53,9 @@ class ExportPath(Struct, frozen=True, kw_only=True):
         description="The file is made in the background, from one snapshot, and kept for "
         f"{export_files.KEPT_DAYS} days: any process serves any range of it. Filters and order "
         "are those of the list of results; with `comparison` the rows of a comparison are "
-        "exported instead. A file sorted by `order_by` holds at most 1 000 000 rows; above that "
+        "exported instead. Whether the file shows costs is decided by the scope costs:read of "
+        "whoever asks for it; one that does is later given only to those who have it. A file "
+        "sorted by `order_by` holds at most 1 000 000 rows; above that "
         "it ends as failed.",
         tag=TAG,
         body=ExportIn,

@@ -24,7 +24,8 @@ LISTING = (
     "`where=path:op:value` (repeatable) and `order_by` take any axis path and result column, "
     "`point` and `item`; rows that are equal in the order come from the newest batch to the "
     "oldest, by point. A page holds what comes after its token when it is asked for: batches that "
-    "end or are deleted between two pages shift nothing, and no row is shown twice."
+    "end or are deleted between two pages shift nothing, and no row is shown twice. Without the "
+    "scope costs:read costs are withheld: null, with `cost_status` withheld and no rates."
 )
 
 
