@@ -5,9 +5,10 @@ from service.api.authentication import Authenticator
 from service.api.contract import ApiRequest, Contract
 from service.api.rate_limits import RequestRates
 from service.api.transactions import actor_of
-from service.db.engine import Database
-from service.errors import ForbiddenError
+from service.db.engine import Database, OperationalError
+from service.errors import ForbiddenError, TrainardError, UnavailableError
 from service.jobs.key_checks import KEY_PRINCIPAL, KeyRefusedError
+from service.jobs.scopes import Scope
 from service.settings import Settings
 
 
@@ -35,6 +36,21 @@ class AccessGate:
             detail = f"this needs the scope {contract.scope}, which {actor.name} has not"
             await self._notes.refused(request, contract, actor, detail)
             raise ForbiddenError(detail)
+
+    async def still_admits(self, request: ApiRequest, scope: Scope) -> bool:
+        """Whether the caller of an answer that goes on and on may still be told more.
+
+        A key may be revoked meanwhile, a token expire. That this cannot be found out is no reason
+        to end the answer: its caller would only come back at once.
+        """
+        before = actor_of(request)
+        try:
+            actor = await self.authenticator.actor(request)
+        except (OperationalError, UnavailableError):
+            return True
+        except TrainardError:
+            return False
+        return actor.may(scope) and actor.team_id == before.team_id
 
     async def note_answer(self, request: ApiRequest, contract: Contract, status: int) -> None:
         """Record a reading of money before it leaves; nobody is known while the service is open."""
