@@ -34,8 +34,8 @@ ANSWERS = {
 FORMATS = (
     "The same numbers in every format. Texts that a spreadsheet would run as a formula begin with "
     "an apostrophe in CSV. Without the scope costs:read the columns are the same, but costs are "
-    "null and `cost_status` is withheld. Parquet and Arrow carry units, model versions, batches and the query. "
-    "What is to be resumed, checked by a SHA-256 or kept with a sidecar is a file: "
+    "null and `cost_status` is withheld. Parquet and Arrow carry units, model versions, batches "
+    "and the query. What is to be resumed, checked by a SHA-256 or kept with a sidecar is a file: "
     "`POST /v1/exports`."
 )
 

@@ -56,7 +56,7 @@ def clusters_table(rows: Sequence[Document]) -> str:
                 percent(row["result"]["useful_compute_fraction"]),
                 percent(row["result"]["efficiency_fraction"]),
                 whole(row["result"]["gpu_hours_lost"]),
-                _money(row["cost_of_loss"]),
+                _cost(row),
             ]
             for row in rows
         ],
@@ -114,6 +114,10 @@ def _loss_cell(result: Document) -> str:
 def _slug(row: Document) -> str:
     slug: str = row["profile"].partition("@")[0]
     return slug
+
+
+def _cost(row: Document) -> str:
+    return "withheld" if row["cost_status"] == "withheld" else _money(row["cost_of_loss"])
 
 
 def _money(cost: Document | None) -> str:

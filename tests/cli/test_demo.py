@@ -3,6 +3,9 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from service.cli.demo_report import clusters_table
 from tests.cli.conftest import Program, Start
 
 
@@ -71,3 +74,27 @@ def test_second_batch_differs_only_in_the_slow_gpu(example: Path) -> None:
 def load(path: Path) -> dict[str, Any]:
     document: dict[str, Any] = json.loads(path.read_text())
     return document
+
+
+@pytest.mark.parametrize(
+    ("status", "cost", "shown"),
+    [
+        ("withheld", None, "withheld"),
+        ("no_rate", None, "no rate"),
+        ("priced", {"amount": "1234.50", "currency": "EUR"}, "EUR"),
+    ],
+)
+def test_a_key_that_sees_no_costs_is_not_told_that_there_is_no_rate(
+    status: str, cost: dict[str, str] | None, shown: str
+) -> None:
+    result = dict.fromkeys(
+        ("displayed_utilization_fraction", "useful_compute_fraction", "efficiency_fraction"), 0.5
+    )
+    row = {
+        "profile": "prod@1",
+        "inputs": {"num_gpus": 64},
+        "result": {**result, "gpu_hours_lost": 10.0},
+        "cost_of_loss": cost,
+        "cost_status": status,
+    }
+    assert clusters_table([row]).splitlines()[-1].rstrip().endswith(shown)
