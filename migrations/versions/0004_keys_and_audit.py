@@ -93,13 +93,6 @@ def _create_audit() -> None:
     op.create_index(
         op.f("ix_audit_event_team_id_created_at"), "audit_event", ["team_id", "created_at"]
     )
-    op.create_index(
-        op.f("ix_audit_event_unsealed"),
-        "audit_event",
-        ["team_id", "sequence"],
-        sqlite_where=sa.text("hash IS NULL"),
-        postgresql_where=sa.text("hash IS NULL"),
-    )
     op.create_table(
         "audit_chain",
         sa.Column("team_id", sa.Uuid(), nullable=False),

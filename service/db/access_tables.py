@@ -11,7 +11,6 @@ from sqlalchemy import (
     Table,
     UniqueConstraint,
     Uuid,
-    text,
 )
 
 from service.db.table_parts import bulk_identity, identity, metadata
@@ -60,13 +59,6 @@ audit_event = Table(
     Column("previous_hash", String(64)),
     Column("hash", String(64)),
     Index("ix_audit_event_team_id_created_at", "team_id", "created_at"),
-    Index(
-        "ix_audit_event_unsealed",
-        "team_id",
-        "sequence",
-        sqlite_where=text("hash IS NULL"),
-        postgresql_where=text("hash IS NULL"),
-    ),
 )
 
 # Where the chain of a team begins, is sealed up to, and goes on.
