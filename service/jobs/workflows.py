@@ -58,8 +58,8 @@ class _Interrupted(Database):
     """
 
     def __init__(self, database: Database, stopping: threading.Event) -> None:
-        self.url, self.engine = database.url, database.engine
-        self.session_name = database.session_name
+        # The same pool, and the same turns of its writers
+        self.__dict__.update(database.__dict__)
         self._stopping = stopping
 
     @contextmanager
