@@ -160,8 +160,8 @@ class Gate(Protocol):
     async def note_answer(self, request: ApiRequest, contract: Contract, status: int) -> None:
         """Record that money is about to be shown; raises when it cannot be recorded."""
 
-    async def look_again(self, request: ApiRequest) -> None:
-        """Raise when who was admitted would not be any more."""
+    async def still_admits(self, request: ApiRequest) -> bool:
+        """Whether who was admitted would be now."""
 
     async def note_refusal(
         self, request: ApiRequest, contract: Contract, error: ForbiddenError
@@ -196,7 +196,7 @@ def operation(
                 await _discard(response)
                 raise
             if contract.scope is not None:
-                _watch(response, partial(gate.look_again, request))
+                _watch(response, partial(gate.still_admits, request))
             return response
 
         return HTTPRouteHandler(
@@ -224,9 +224,14 @@ def _check_headers(request: ApiRequest, patterns: Mapping[RequestHeader, Pattern
             )
 
 
-def _watch(response: Response[Any], look: Callable[[], Awaitable[None]]) -> None:
+def _watch(response: Response[Any], may_go_on: Callable[[], Awaitable[bool]]) -> None:
     if isinstance(response, Stream):
-        response.iterator = while_admitted(response.iterator, look, every_s=LOOK_EVERY_S)
+        response.iterator = while_admitted(
+            response.iterator,
+            may_go_on,
+            every_s=LOOK_EVERY_S,
+            is_endless=response.media_type == EVENT_STREAM,
+        )
 
 
 async def _discard(response: Response[Any]) -> None:

@@ -17,10 +17,7 @@ from sqlalchemy.exc import OperationalError
 from service.api import batch_events, batch_watch
 from service.db.engine import Database
 from service.db.tables import scenario_batch
-from service.jobs.actors import program
-from service.jobs.api_keys import find_key, revoke_key
 from service.settings import Limits
-from tests.api.access_keys import key_of
 from tests.api.served import served, wait_until
 from tests.jobs.batch_bodies import cancel, item, read, speeds, submit
 from tests.jobs.chunk_steps import end, record
@@ -137,29 +134,6 @@ def test_comments_keep_a_quiet_connection_open(
         comments = 0
         while comments < 3:
             comments += next(lines).startswith(": ")
-
-
-def test_a_key_that_is_revoked_ends_the_stream(
-    database: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(batch_events, "HEARTBEAT_S", 0.1)
-    batch_id = submit(database, item()).id
-    header = key_of(database, "viewer")
-    with (
-        served(database) as (address, _),
-        httpx.Client(base_url=address, timeout=TIMEOUT_S, headers=header) as client,
-        connect_sse(client, "GET", address_of(batch_id)) as source,
-    ):
-        events = source.iter_sse()
-        assert next(events).event == "progress"
-        assert next(events).data == ""
-        with database.write() as connection:
-            public_id = header["Authorization"].split("_")[1]
-            key = find_key(connection, program("key"), public_id)
-            revoke_key(connection, program("key"), key.id)
-        # Comments until it is seen, and no end of the batch.
-        assert {event.data for event in events} <= {""}
-        assert client.get(address_of(batch_id)).status_code == 401
 
 
 def test_a_batch_that_is_deleted_ends_the_stream_without_an_end(
