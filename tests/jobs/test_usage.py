@@ -1,6 +1,7 @@
 """Shares of a minute's requests, and the team's points of an hour."""
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from uuid import UUID
 
@@ -86,6 +87,22 @@ def test_points_are_counted_for_the_team_whoever_submits(database: Database) -> 
     assert 1 <= refused.value.retry_after_s <= 3_600
     submitted(database, KEY, 10, limits)
     assert used_points(database) == 100
+
+
+def test_of_batches_at_the_same_time_only_those_that_fit_are_taken(database: Database) -> None:
+    limits = Limits(points_per_hour=100)
+
+    def attempt(number: int) -> bool:
+        try:
+            submitted(database, Actor(principal=f"key:{number}"), 30, limits)
+        except OverLimitError:
+            return False
+        return True
+
+    with ThreadPoolExecutor(8) as pool:
+        taken = list(pool.map(attempt, range(16)))
+    assert taken.count(True) == 3
+    assert used_points(database) == 90
 
 
 def test_a_refused_batch_leaves_nothing(database: Database) -> None:
