@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from service.db import backups
+from service.db import backups, migrate
 from service.db.backups import Contents, Progress
 from service.db.engine import Database
 from service.errors import ConflictError
@@ -43,13 +43,15 @@ def back_up(
         made = Backup(contents=contents, num_bytes=copy.stat().st_size, sha256=sha256_of(copy))
         backups.flush(copy)
         with database.write() as connection:
-            audit.record(
-                connection,
-                program("backup"),
-                action="backup",
-                subject=str(file.absolute()),
-                detail=f"{made.num_bytes} bytes, SHA-256 {made.sha256}",
-            )
+            # Tables of an older version are copied before they are migrated, and have no trail.
+            if contents.revision == migrate.head():
+                audit.record(
+                    connection,
+                    program("backup"),
+                    action="backup",
+                    subject=str(file.absolute()),
+                    detail=f"{made.num_bytes} bytes, SHA-256 {made.sha256}",
+                )
             # Before the commit: no copy is left that nobody knows of.
             _publish(copy, file, overwrite=overwrite)
     return made

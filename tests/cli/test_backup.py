@@ -222,8 +222,13 @@ def test_a_service_that_is_idle_is_noticed(trainard: Program, start: Start, data
 
 
 def test_an_older_copy_is_migrated_into_an_empty_place(trainard: Program, tmp_path: Path) -> None:
-    migrate.upgrade(f"sqlite:///{tmp_path / 'old.db'}", "0002")
-    restored = trainard("restore", "old.db")
+    # Copied by this version before it migrates
+    old = f"sqlite:///{tmp_path / 'old.db'}"
+    migrate.upgrade(old, "0002")
+    made = trainard("backup", "copy.db", "--database-url", old)
+    assert made.returncode == 0, made.stderr
+    assert migrate.current(old) == "0002"
+    restored = trainard("restore", "copy.db")
     assert restored.returncode == 0, restored.stderr
     assert "migrated from 0002" in restored.stdout
     assert migrate.current(f"sqlite:///{tmp_path / 'data' / 'trainard.db'}") == migrate.head()
@@ -249,7 +254,7 @@ def test_a_damaged_database_is_replaced_and_kept(
 def test_a_database_that_is_not_there_is_not_copied(trainard: Program, tmp_path: Path) -> None:
     refused = trainard("backup", "copy.db")
     assert refused.returncode == 1
-    assert "trainard migrate" in refused.stderr
+    assert "there is no database" in refused.stderr
     assert not (tmp_path / "data" / "trainard.db").exists()
 
 
