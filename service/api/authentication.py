@@ -10,7 +10,7 @@ import structlog
 
 from service.api.contract import ApiRequest
 from service.api.oidc import OidcTokens
-from service.api.shown_requests import described
+from service.api.shown_requests import MAX_ADDRESS_LENGTH, described
 from service.api.transactions import in_thread
 from service.db.api_keys import any_key
 from service.db.engine import Connection, Database, OperationalError
@@ -48,6 +48,19 @@ class Authenticator:
 
     async def actor(self, request: ApiRequest) -> Actor:
         """The actor; raises `UnauthenticatedError` (401) and what `OidcTokens.actor` raises."""
+        try:
+            return await self._found(request)
+        except (UnauthenticatedError, ForbiddenError) as error:
+            client = request.scope.get("client")
+            # The reason holds nothing of a secret; the line of the request has its status only.
+            log.warning(
+                "authentication_failed",
+                reason=error.detail,
+                address=client[0][:MAX_ADDRESS_LENGTH] if client else None,
+            )
+            raise
+
+    async def _found(self, request: ApiRequest) -> Actor:
         token = _bearer_token(request)
         if token is None:
             if await self.is_open():

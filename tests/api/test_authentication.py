@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from litestar import Litestar
 from litestar.testing import TestClient
+from structlog.testing import capture_logs
 
 from service.api.authentication import OPEN_CHECK_S
 from service.app import create_app
@@ -93,6 +94,23 @@ def test_a_wrong_secret_is_told_like_an_unknown_key(
     ]
     assert told[0]["detail"] == told[1]["detail"]
     assert known.secret not in repr(told)
+
+
+def test_a_refused_key_is_in_the_log_without_its_secret(
+    closed: tuple[Client, dict[str, str]],
+) -> None:
+    client, header = closed
+    sent = header["Authorization"] + "x"
+    with capture_logs() as lines:
+        client.get("/v1/meta", headers={"Authorization": sent})
+        client.get("/v1/meta")
+    failed = [line for line in lines if line["event"] == "authentication_failed"]
+    assert [line["reason"] for line in failed] == [
+        "there is no such API key",
+        "the header Authorization is missing: send Bearer with an API key",
+    ]
+    assert {line["address"] for line in failed} == {"testclient"}
+    assert sent.rpartition("_")[2] not in repr(lines)
 
 
 def test_two_keys_are_no_key(sqlite_database: Database) -> None:
