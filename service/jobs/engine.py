@@ -285,14 +285,17 @@ class Engine:
         datasource = self._datasource
         if datasource is None:
             raise HandedOverError
-        datasource.run_tx_step(
-            {
-                "name": "store",
-                # The default is SERIALIZABLE, in which chunks of one batch would fail each other.
-                "isolation_level": "SERIALIZABLE" if self.database.is_sqlite else "READ COMMITTED",
-            },
-            lambda: _write_named(write, datasource.sql_session().connection()),
-        )
+        with self.database.turn():
+            datasource.run_tx_step(
+                {
+                    "name": "store",
+                    # The default is SERIALIZABLE: chunks of one batch would fail each other.
+                    "isolation_level": (
+                        "SERIALIZABLE" if self.database.is_sqlite else "READ COMMITTED"
+                    ),
+                },
+                lambda: _write_named(write, datasource.sql_session().connection()),
+            )
 
 
 def _write_named(write: Callable[[Connection], None], connection: Connection) -> None:

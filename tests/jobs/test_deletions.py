@@ -136,7 +136,8 @@ class Mortal(Database):
     """A database whose process ends before its n-th transaction."""
 
     def __init__(self, database: Database, transactions: int) -> None:
-        self.url, self.engine, self._left = database.url, database.engine, transactions
+        self.__dict__.update(database.__dict__)
+        self._left = transactions
 
     @contextmanager
     def write(self) -> Iterator[Connection]:
