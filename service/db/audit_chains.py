@@ -6,7 +6,18 @@ from itertools import takewhile
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from sqlalchemy import bindparam, delete, func, select, update
+from sqlalchemy import (
+    BigInteger,
+    Select,
+    String,
+    bindparam,
+    column,
+    delete,
+    func,
+    select,
+    update,
+    values,
+)
 
 from service.db.engine import Connection, Row
 from service.db.tables import audit_chain, audit_event, team
@@ -39,14 +50,22 @@ def unsealed_teams(connection: Connection) -> list[UUID]:
     )
 
 
+def read_chain(connection: Connection, team_id: UUID) -> Row[Any]:
+    """The chain with the slug of its team."""
+    return connection.execute(_chain(team_id)).one()
+
+
 def lock_chain(connection: Connection, team_id: UUID) -> Row[Any]:
-    """The chain with the slug of its team; nobody appends or seals until the transaction ends."""
-    return connection.execute(
+    """As `read_chain`; nobody appends or seals until the transaction ends."""
+    return connection.execute(_chain(team_id).with_for_update(of=audit_chain)).one()
+
+
+def _chain(team_id: UUID) -> Select[Any]:
+    return (
         select(audit_chain, team.c.slug)
         .join(team, team.c.id == audit_chain.c.team_id)
         .where(audit_chain.c.team_id == team_id)
-        .with_for_update(of=audit_chain)
-    ).one()
+    )
 
 
 def list_unsealed(connection: Connection, chain: Row[Any], limit: int) -> list[Row[Any]]:
@@ -68,6 +87,33 @@ def list_unsealed(connection: Connection, chain: Row[Any], limit: int) -> list[R
 
 def write_seals(connection: Connection, team_id: UUID, seals: Sequence[Seal]) -> None:
     """Write the hashes of the events, and how far the chain is sealed."""
+    if connection.dialect.name == "sqlite":
+        _write_each(connection, team_id, seals)
+    else:
+        _write_together(connection, team_id, seals)
+    _change(connection, team_id, sealed_sequence=seals[-1].sequence, sealed_hash=seals[-1].hash)
+
+
+def _write_together(connection: Connection, team_id: UUID, seals: Sequence[Seal]) -> None:
+    """By one statement: a prepared one for each event keeps the plan of an almost empty table.
+
+    Measured on 20 000 events: 3.4 ms each by that plan, until the table is analyzed.
+    """
+    c = audit_event.c
+    new = values(
+        column("sequence", BigInteger),
+        column("previous_hash", String),
+        column("hash", String),
+        name="seals",
+    ).data(list(seals))
+    connection.execute(
+        update(audit_event)
+        .where(c.team_id == team_id, c.sequence == new.c.sequence)
+        .values(previous_hash=new.c.previous_hash, hash=new.c.hash)
+    )
+
+
+def _write_each(connection: Connection, team_id: UUID, seals: Sequence[Seal]) -> None:
     c = audit_event.c
     connection.execute(
         update(audit_event)
@@ -82,7 +128,6 @@ def write_seals(connection: Connection, team_id: UUID, seals: Sequence[Seal]) ->
             for seal in seals
         ],
     )
-    _change(connection, team_id, sealed_sequence=seals[-1].sequence, sealed_hash=seals[-1].hash)
 
 
 def skip_missing(connection: Connection, chain: Row[Any]) -> None:
