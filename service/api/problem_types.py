@@ -66,9 +66,9 @@ PROBLEM_TYPES: Final[dict[str, ProblemType]] = dict(
             "foreign-host",
             403,
             "The request names a foreign host",
-            "While no authentication exists, only requests whose Host header is one of the allowed "
-            "hosts are answered (TRAINARD_ALLOWED_HOSTS), so that a web page cannot reach the "
-            "service through a name of its own.",
+            "Only requests whose Host header is one of the allowed hosts are answered "
+            "(TRAINARD_ALLOWED_HOSTS), so that a web page cannot reach the service through a name "
+            "of its own. Behind a proxy, allow the name that it passes on.",
         ),
         _type(
             "foreign-origin",
