@@ -181,13 +181,14 @@ def prune(*, days: int, dry_run: bool, database_url: str | None) -> None:
     with migrated_database(url) as database:
         seal(database)
         number = audit_pruning.count(database, days)
-        click.echo(f"{number} events are older than {days} days")
+        are = "is" if number == 1 else "are"
+        click.echo(f"{_counted(number, 'event')} {are} older than {days} days")
         if dry_run:
             click.echo("dry run: nothing is removed")
             return
         removed = sum(audit_pruning.prune(database, days))
         seal(database)
-    click.echo(f"removed {removed} events: {without_password(url)}")
+    click.echo(f"removed {_counted(removed, 'event')}: {without_password(url)}")
 
 
 @contextmanager
@@ -217,14 +218,21 @@ def _told(checked: Checked) -> bool:
         click.echo(f"{checked.team}: {finding.sentence} [{finding.kind}]", err=True)
     if checked.num_findings > len(checked.findings):
         more = checked.num_findings - len(checked.findings)
-        click.echo(f"{checked.team}: and {more} further findings", err=True)
+        click.echo(f"{checked.team}: and {_counted(more, 'further finding')}", err=True)
     for warning in checked.warnings:
         click.echo(f"{checked.team}: warning: {warning.sentence}", err=True)
     pruned = f", {checked.pruned_sequence} before them pruned" if checked.pruned_sequence else ""
-    state = f"{checked.num_findings} findings" if checked.num_findings else "all as recorded"
-    click.echo(f"{checked.team}: {checked.num_events} events{pruned}: {state}")
+    events = _counted(checked.num_events, "event")
+    found = _counted(checked.num_findings, "finding")
+    click.echo(
+        f"{checked.team}: {events}{pruned}: {found if checked.num_findings else 'all as recorded'}"
+    )
     click.echo(f"{checked.team}: head {checked.head.sequence}:{checked.head.hash}")
     return checked.num_findings > 0
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 def _team_id(database: Database, slug: str) -> UUID:

@@ -46,7 +46,7 @@ def test_verify(database: Database, database_url: str) -> None:
     bad = trainard(*call)
     assert bad.exit_code == 1
     assert bad.stderr == "default: event 2 was altered since it was sealed [altered]\n"
-    assert "default: 4 events: 1 findings" in bad.stdout
+    assert "default: 4 events: 1 finding\n" in bad.stdout
     rehash(database, 2)
     kept = trainard(*call, "--team", "default", "--head", head)
     assert kept.exit_code == 1
