@@ -1,13 +1,22 @@
 """Short forms of the soak's load: many clients of all roles beside a batch that is computed."""
 
 import random
+from datetime import date
+from decimal import Decimal
 from pathlib import Path
 from uuid import UUID
 
+import pytest
+from sqlalchemy import insert
+
+from service.db.engine import Database
+from service.db.tables import gpu_hour_rate
+from service.jobs.actors import DEFAULT_TEAM_ID
 from tests.jobs.engine_processes import assert_whole
 from tests.load.loads import lasting
 from tests.load.rigs import Rig, assert_nothing_lost
-from tests.load.tally import figures
+from tests.load.stored import assert_stored
+from tests.load.tally import Tally, figures
 
 NUM_CLIENTS = 32
 SECONDS = 5.0
@@ -38,3 +47,23 @@ def test_no_write_is_lost_by_kills(sqlite_url: str, tmp_path: Path) -> None:
         assert load.tally.broken >= NUM_CLIENTS
         assert_nothing_lost(load, rig.database)
         assert_whole(rig.database, UUID(batch["id"]), NUM_POINTS)
+
+
+@pytest.mark.parametrize("stored", [0, 2])
+def test_a_lost_and_a_doubled_write_are_found(sqlite_database: Database, stored: int) -> None:
+    rate = {"gpu_type": "load-1", "valid_from": date(2026, 1, 1)}
+    with sqlite_database.write() as connection:
+        for _ in range(stored):
+            connection.execute(
+                insert(gpu_hour_rate).values(
+                    **rate,
+                    team_id=DEFAULT_TEAM_ID,
+                    created_by="test",
+                    currency="EUR",
+                    amount=Decimal(1),
+                    source="test",
+                    recorded_by="test",
+                )
+            )
+    with pytest.raises(AssertionError, match="load-1"):
+        assert_stored(sqlite_database, Tally(rates=[("load-1", "2026-01-01")]))
