@@ -135,9 +135,9 @@ class Contract(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def problem_statuses(self) -> tuple[int, ...]:
         """All statuses that are answered with a problem document."""
-        # 400, 403, 500 and 503: a malformed request, a foreign Host or Origin, a defect, and a
-        # database that is away may happen everywhere.
-        found = {400, 403, 500, 503, *self.problems}
+        # What may happen everywhere: a malformed request, a foreign Host or Origin, a request that
+        # comes too slowly or has too large a header, a defect, a database that is away.
+        found = {400, 403, 408, 431, 500, 503, *self.problems}
         if self.scope is not None:
             found |= {401, 429}
         if self.has_body:

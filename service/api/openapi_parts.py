@@ -137,6 +137,7 @@ _PROBLEM_DESCRIPTIONS: Final = {
     403: "A scope is missing, or the request comes from a foreign host or page.",
     404: "There is no such object.",
     406: "The service has no such format.",
+    408: "The request came too slowly.",
     409: "The request clashes with what is stored.",
     412: "The object has changed since it was read.",
     413: "The body is over the limit.",
@@ -145,6 +146,7 @@ _PROBLEM_DESCRIPTIONS: Final = {
     422: "The body breaks a rule; `errors` names every value that is refused.",
     428: "If-Match is missing.",
     429: "Over the limit of this minute or hour.",
+    431: "The address and the header fields are too large.",
     500: "The service has a defect.",
     503: "The service cannot do this now.",
 }

@@ -32,10 +32,10 @@ CONFIGURATION = """
 enabled = false
 
 [checks.negative_data_rejection]
-expected-statuses = [400, 401, 403, 404, 405, 409, 412, 413, 415, 422, 428]
+expected-statuses = [400, 401, 403, 404, 405, 409, 412, 413, 415, 422, 428, 431]
 
 [checks.missing_required_header]
-expected-statuses = [400, 401, 403, 428]
+expected-statuses = [400, 401, 403, 428, 431]
 """
 
 
