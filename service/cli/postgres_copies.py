@@ -19,7 +19,7 @@ def refuse_postgresql(url: str, file: str) -> NoReturn:
     restored = shlex.quote(libpq_url(url, RESTORED))
     copy = shlex.quote(file)
     lines = [
-        "PostgreSQL has programs of its own for this; they are newer than or as new as the server.",
+        "PostgreSQL has programs of its own for this; take those of the server's version or newer.",
         f"One snapshot of all schemas ({SCHEMAS}),",
         "while the service runs:",
         "",
