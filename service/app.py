@@ -77,9 +77,9 @@ def create_app(settings: Settings, database: Database | None = None) -> Litestar
     @asynccontextmanager
     async def serving(_app: Litestar) -> AsyncIterator[None]:
         configure_logs(settings.log_level)
-        await app.state.gate.authenticator.warn_if_open()
         app.state.turns = anyio.CapacityLimiter(1)
         app.state.queue_watch = QueueWatch(opened)
+        await app.state.gate.authenticator.warn_if_open()
         with tracing(settings.otlp_endpoint, role=engine.role):
             engine.start()
             try:

@@ -14,6 +14,7 @@ from service.api.shown_requests import MAX_ADDRESS_LENGTH, described
 from service.api.transactions import in_thread
 from service.db.api_keys import any_key
 from service.db.engine import Connection, Database, OperationalError
+from service.db.failures import UNUSABLE_DATABASE
 from service.errors import ForbiddenError, MalformedError, UnauthenticatedError
 from service.jobs.actors import Actor
 from service.jobs.api_keys import NOTED_EVERY_S, touch
@@ -42,6 +43,7 @@ class Authenticator:
         self._tokens = OidcTokens(settings.oidc, database) if settings.oidc.issuer else None
         # Where an issuer is trusted everybody can be known.
         self._is_closed = bool(settings.oidc.issuer)
+        self._is_known = False
         self._checked_at = -OPEN_CHECK_S
         # By key, which are few: nobody gets here without one
         self._noted_at: dict[str, float] = {}
@@ -83,9 +85,18 @@ class Authenticator:
             return False
         now = time.monotonic()
         if now - self._checked_at >= OPEN_CHECK_S:
-            self._is_closed = await in_thread(partial(self._read, any_key))
+            await self._look_for_keys()
             self._checked_at = now
         return not self._is_closed
+
+    async def _look_for_keys(self) -> None:
+        try:
+            self._is_closed = await in_thread(partial(self._read, any_key))
+            self._is_known = True
+        except OperationalError:
+            # What it was is good enough: nobody can make a key meanwhile. Metrics go on.
+            if not self._is_known:
+                raise
 
     def stay_closed(self) -> None:
         """Let nobody in without a key, even when all keys were taken out of the database."""
@@ -93,8 +104,15 @@ class Authenticator:
 
     async def warn_if_open(self) -> None:
         """Write into the log that everybody who reaches the service may do all."""
+        if self._is_closed:
+            return
         # Not through `is_open`, which would hold this answer for a while.
-        if not self._is_closed and not await in_thread(partial(self._read, any_key)):
+        try:
+            has_keys = await in_thread(partial(self._read, any_key))
+        except UNUSABLE_DATABASE:
+            # Away, or not migrated yet: readiness and every request say so.
+            return
+        if not has_keys:
             log.warning(
                 "open_without_authentication",
                 detail="everybody who reaches this service may read and change all: "

@@ -10,7 +10,9 @@ import httpx
 import pytest
 from litestar import Litestar
 from litestar.testing import TestClient
+from sqlalchemy import text
 
+from service.api.authentication import OPEN_CHECK_S
 from service.api.queue_watch import KEEP_S, PATIENCE_S, QueueWatch
 from service.app import create_app
 from service.db import migrate, workers
@@ -172,8 +174,11 @@ def test_the_state_of_the_queue_is_scraped(client: Client, sqlite_database: Data
 def test_a_scrape_is_answered_while_the_database_is_away(
     empty_url: str, problem_of: ProblemOf
 ) -> None:
-    """It has no tables: one kind says so with an operational error, the other with another."""
-    app = create_app(Settings(database_url=empty_url))
+    """It has no tables: one kind says so with an operational error, the other with another.
+
+    Where a key is demanded nobody can be known then: only public metrics are answered.
+    """
+    app = create_app(Settings(database_url=empty_url, public_metrics=True))
     with TestClient(app, base_url="http://127.0.0.1") as client:
         answer = client.get("/metrics")
         assert answer.status_code == 200
@@ -182,6 +187,17 @@ def test_a_scrape_is_answered_while_the_database_is_away(
         assert "trainard_points_total 0.0" in lines
         assert not any(line.startswith("trainard_queue_age_seconds") for line in lines)
         problem_of(client.get("/readyz"), "not-ready")
+
+
+def test_an_open_service_goes_on_to_show_its_metrics(sqlite_database: Database) -> None:
+    app = create_app(Settings(), sqlite_database)
+    with TestClient(app, base_url="http://127.0.0.1") as client:
+        assert client.get("/metrics").status_code == 200
+        time.sleep(OPEN_CHECK_S)
+        with sqlite_database.write() as connection:
+            connection.execute(text("DROP TABLE api_key"))
+        answer = client.get("/metrics")
+        assert answer.status_code == 200
 
 
 def test_a_scrape_does_not_wait_for_a_database_that_hangs() -> None:
