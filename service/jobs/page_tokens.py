@@ -2,6 +2,7 @@
 
 import base64
 import binascii
+from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 import msgspec
@@ -10,6 +11,10 @@ from service.errors import MalformedError
 from service.jobs.digests import digest
 
 MAX_TOKEN_CHARACTERS = 4_000
+# Within these every zone's time has one in UTC.
+FIRST_MOMENT = datetime(2, 1, 1, tzinfo=UTC)
+LAST_MOMENT = datetime(9998, 12, 31, tzinfo=UTC)
+MAX_INTEGER = 2**63 - 2
 
 T = TypeVar("T")
 
@@ -36,4 +41,19 @@ def read_token(token: str | None, query: Any, kind: type[T]) -> T | None:
         raise MalformedError("page_token is none of ours") from error
     if bound != digest(query)[7:23]:
         raise MalformedError("page_token belongs to another filter or order: start again without")
+    if not _is_ours(position):
+        raise MalformedError("page_token is none of ours")
     return position
+
+
+def _is_ours(position: Any) -> bool:
+    """Whether the databases can compare with all parts: a token can be made by hand."""
+    if isinstance(position, datetime):
+        return position.tzinfo is not None and FIRST_MOMENT <= position <= LAST_MOMENT
+    if isinstance(position, int):
+        return abs(position) <= MAX_INTEGER
+    if isinstance(position, msgspec.Struct):
+        return _is_ours(msgspec.structs.astuple(position))
+    if isinstance(position, tuple | list):
+        return all(_is_ours(part) for part in position)
+    return True

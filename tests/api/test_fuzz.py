@@ -8,6 +8,7 @@ import shutil
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -26,6 +27,7 @@ from service.api.contract import PROBLEM
 from service.api.openapi import contracts
 from service.api.problems import Problem
 from service.app import create_app
+from service.db.conditions import Cursor
 from service.db.engine import Database
 from service.errors import InvalidError, MalformedError
 from service.jobs.key_tokens import KeyToken, parse
@@ -44,6 +46,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::hypothesis.errors.HypothesisDep
 Client = TestClient[Litestar]
 LIMITS = Limits(points_per_batch=500, unfinished_batches=1_000_000)
 JSON = {"content-type": "application/json"}
+NOW = "2026-11-29T00:00:00Z"
 AN_ID = "01939dc0-0000-7000-8000-000000000001"
 
 
@@ -293,3 +296,26 @@ def test_any_csv(client: Client, text: str) -> None:
             headers={"content-type": "text/csv"},
         )
         sound(answer)
+
+
+NO_MOMENTS = ("2026-01-01T00:00:00", "0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00")
+
+
+@pytest.mark.parametrize(
+    ("kind", "positions"),
+    [
+        (tuple[datetime, UUID], [[moment, AN_ID] for moment in NO_MOMENTS]),
+        (int, [2**63, -(2**63), 10**30]),
+        (
+            Cursor,
+            [
+                {"values": [], "batch_id": AN_ID, "point": point, "created_at": moment}
+                for moment, point in [*((moment, 0) for moment in NO_MOMENTS), (NOW, 2**63)]
+            ],
+        ),
+    ],
+)
+def test_a_position_that_no_database_has_is_refused(kind: Any, positions: list[Any]) -> None:
+    for position in positions:
+        with pytest.raises(MalformedError, match="none of ours"):
+            read_token(make_token(QUERY, position), QUERY, kind)
