@@ -136,6 +136,21 @@ def lock_batch(connection: Connection, batch_id: UUID) -> Row[Any] | None:
     return connection.execute(query).one_or_none()
 
 
+def begin_change(connection: Connection, batch_id: UUID) -> bool:
+    """Move the version on, and let nobody else change the batch before the transaction ends.
+
+    False when the batch is deleted or gone. What the transaction reads after this is what the one
+    before it has left; the key is not locked, as with `lock_batch`.
+    """
+    c = scenario_batch.c
+    changed = connection.execute(
+        update(scenario_batch)
+        .where(c.id == batch_id, c.deleted_at.is_(None))
+        .values(version=c.version + 1)
+    )
+    return changed.rowcount == 1
+
+
 def find_batch(connection: Connection, batch_id: UUID) -> Row[Any] | None:
     """The batch, whatever its team; None when it is gone."""
     return connection.execute(

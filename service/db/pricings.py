@@ -19,7 +19,11 @@ def insert_pricing(
 
 
 def next_sequence(connection: Connection, batch_id: UUID) -> int:
-    """The number that the next pricing of the batch gets; the first is 1."""
+    """The number that the next pricing of the batch gets; the first is 1.
+
+    The caller holds the batch (`batches.lock_batch`, `batches.begin_change`): nobody else may take
+    the same number.
+    """
     newest = connection.scalar(
         select(func.max(pricing.c.sequence)).where(pricing.c.batch_id == batch_id)
     )

@@ -136,7 +136,8 @@ def revoke_key(connection: Connection, actor: Actor, key_id: UUID) -> KeyOut:
     """Refuse the key from now on, whatever became of it meanwhile; repeating it is harmless."""
     current = read_key(connection, actor, key_id)
     if not rows.revoke_key(connection, key_id, revoked_by=actor.name):
-        return current
+        # Also by another request since it was read above.
+        return read_key(connection, actor, key_id)
     revoked = read_key(connection, actor, key_id)
     _record(connection, actor, "revoke_api_key", before=current, after=revoked)
     return revoked
@@ -184,6 +185,16 @@ def _scope_faults(document: KeyIn) -> list[FieldFault]:
         for position, scope in enumerate(document.only or ())
         if scope not in held
     ]
+    kept = frozenset(resolved_scopes(role, document.grant, document.only))
+    if kept & {"costs:write", "costs:approve"} and "costs:read" not in kept:
+        faults.append(
+            FieldFault(
+                pointer="/only",
+                code="needs_costs_read",
+                detail="who writes or approves rates is shown those that they clash with: "
+                "costs:read must be kept too",
+            )
+        )
     return faults
 
 

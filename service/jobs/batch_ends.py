@@ -72,14 +72,18 @@ def price_batch(
     currency: str | None,
     now: datetime,
     actor: str,
-) -> None:
-    """Keep which rates, and how many days of each, price every item (decisions 15)."""
+) -> int:
+    """Keep which rates, and how many days of each, price every item (decisions 15).
+
+    Returns the number of the pricing; the caller holds the batch.
+    """
+    sequence = pricings.next_sequence(connection, batch.id)
     header = {
         "id": uuid_utils.compat.uuid7(),
         "team_id": batch.team_id,
         "created_by": actor,
         "batch_id": batch.id,
-        "sequence": pricings.next_sequence(connection, batch.id),
+        "sequence": sequence,
         "currency": currency,
         "rates_as_of": now,
     }
@@ -98,6 +102,7 @@ def price_batch(
                 }
             )
     pricings.insert_pricing(connection, header, lines)
+    return sequence
 
 
 def _priced_days(

@@ -92,8 +92,13 @@ def require_batch(connection: Connection, actor: Actor, batch_id: UUID) -> Row[A
     """The stored batch; raises `NotFoundError`."""
     row = batches.get_batch(connection, actor.team_id, batch_id)
     if row is None:
-        raise NotFoundError(f"there is no batch {batch_id}")
+        raise no_batch(batch_id)
     return row
+
+
+def no_batch(batch_id: UUID) -> NotFoundError:
+    """The team has no such batch, or has it no more."""
+    return NotFoundError(f"there is no batch {batch_id}")
 
 
 def require_finished(connection: Connection, actor: Actor, batch_id: UUID) -> Row[Any]:

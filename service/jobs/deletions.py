@@ -55,8 +55,10 @@ def delete_batch(
     if not deletions.mark_deleted(
         connection, batch_id, version=expected_version, now=datetime.now(UTC)
     ):
+        # It may have been changed or deleted since it was read above.
+        current = get(connection, actor, batch_id)
         raise PreconditionFailedError(
-            f"batch {batch_id} is at version {batch.version}, not {expected_version}"
+            f"batch {batch_id} is at version {current.version}, not {expected_version}"
         )
     audit.record(
         connection, actor, action=DELETE, subject=f"scenario-batch/{batch_id}", before=batch

@@ -200,8 +200,10 @@ def delete(connection: Connection, actor: Actor, export_id: UUID, *, expected_ve
         state=export_files.DELETING,
         enqueued_version=None,
     ):
+        # It may have been changed or deleted since it was read above.
+        current = get(connection, actor, export_id)
         raise PreconditionFailedError(
-            f"export {export_id} is at version {before.version}, not {expected_version}"
+            f"export {export_id} is at version {current.version}, not {expected_version}"
         )
     audit.record(
         connection, actor, action="delete_export", subject=f"export/{export_id}", before=before

@@ -19,7 +19,7 @@ from service.db.results import BatchRef, iterate_columns
 from service.errors import ConflictError, NotFoundError, PreconditionFailedError
 from service.jobs import audit
 from service.jobs.actors import Actor
-from service.jobs.batches import require_batch, require_finished
+from service.jobs.batches import no_batch, require_batch, require_finished
 from service.jobs.published_rows import FIXED_COLUMNS, published_columns, row_fields
 from service.jobs.task import Task
 
@@ -56,6 +56,10 @@ def publish(connection: Connection, actor: Actor, batch_id: UUID) -> Publication
             "SQLite: use an export instead, or TRAINARD_DATABASE_URL=postgresql://…",
             problem="needs-postgresql",
         )
+    # Its row stays until the publication's, which refers to it, is written.
+    held = batches.lock_batch(connection, batch_id)
+    if held is None or held.deleted_at is not None:
+        raise no_batch(batch_id)
     is_asked_for = publications.insert_once(
         connection,
         {
@@ -111,8 +115,10 @@ def unpublish(
         id=uuid_utils.compat.uuid7(),
         enqueued_version=None,
     ):
+        # It may have been changed or withdrawn since it was read above.
+        now = get(connection, actor, batch_id)
         raise PreconditionFailedError(
-            f"the publication of batch {batch_id} is at version {current.version}, "
+            f"the publication of batch {batch_id} is at version {now.version}, "
             f"not {expected_version}"
         )
     audit.record(

@@ -17,9 +17,9 @@ from service.jobs import audit
 from service.jobs.actors import Actor
 from service.jobs.batch_documents import Currency
 from service.jobs.batch_ends import price_batch
-from service.jobs.batches import require_batch, require_finished
+from service.jobs.batches import no_batch, require_batch, require_finished
 from service.jobs.cost_access import require_costs
-from service.jobs.prices import BatchPrices, read_all_prices
+from service.jobs.prices import BatchPrices, read_all_prices, read_prices
 from service.reports.money import CostStatus, MoneyError, minor_digits
 from service.reports.pricing import cost_status
 
@@ -55,7 +55,7 @@ def reprice(
 ) -> PricingOut:
     """Price an ended batch with the rates that are current now.
 
-    Raises `ForbiddenError` unless the actor sees money, `NotFoundError`, `ConflictError` for a
+    The batch gets a new version: its document shows when its newest rates were read. Raises `ForbiddenError` unless the actor sees money, `NotFoundError`, `ConflictError` for a
     batch that has not ended, and `InvalidError` without a currency or with an unknown one.
     """
     require_costs(actor, "to price a batch")
@@ -71,10 +71,13 @@ def reprice(
     except MoneyError as error:
         fault = FieldFault(pointer="/currency", code=error.code, detail=str(error))
         raise InvalidError(str(error), errors=[fault]) from error
+    # Before anything is read that another pricing may write: they get their numbers in turn.
+    if not batches.begin_change(connection, batch_id):
+        raise no_batch(batch_id)
     items = batches.list_items(connection, [batch_id])
     now = datetime.now(UTC)
-    price_batch(connection, batch, items, currency=currency, now=now, actor=actor.name)
-    made = list_pricings(connection, actor, batch_id).items[-1]
+    number = price_batch(connection, batch, items, currency=currency, now=now, actor=actor.name)
+    made = _out(read_prices(connection, actor, [batch_id], sequence=number)[batch_id])
     audit.record(
         connection,
         actor,

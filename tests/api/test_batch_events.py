@@ -106,6 +106,15 @@ def test_a_broken_connection_is_taken_up_with_what_is_newer(
         assert [event.id for event in events] == [only.id]
     over = httpx.get(service[0] + address_of(batch_id), headers={"Last-Event-ID": only.id})
     assert (over.status_code, over.content) == (204, b"")
+    priced = httpx.post(
+        f"{service[0]}/v1/scenario-batches/{batch_id}/repricings", json={"currency": "EUR"}
+    )
+    assert priced.status_code == 201
+    # Its document has changed: the end is told once more, as it is now.
+    with watching(service, batch_id, int(only.id)) as events:
+        (again,) = events
+    assert (again.event, int(again.id)) == ("ended", int(only.id) + 1)
+    assert again.json()["rates_as_of"] == priced.json()["rates_as_of"]
 
 
 def test_every_process_on_the_database_tells_the_same(database: Database) -> None:

@@ -172,8 +172,15 @@ def test_exports_stream_as_files(client: TestClient[Litestar]) -> None:
 def test_a_batch_is_priced_again(client: TestClient[Litestar], problem_of: Check) -> None:
     batch = finished(client, post(client, SLOW))
     url = f"/v1/scenario-batches/{batch['id']}"
+    old = client.get(url)
     made = client.post(f"{url}/repricings", json={"currency": "EUR"})
     assert (made.status_code, made.json()["pricing"]) == (201, 2)
+    new = client.get(url, headers={"If-None-Match": old.headers["etag"]})
+    assert (new.status_code, new.json()["rates_as_of"]) == (200, made.json()["rates_as_of"])
+    refused = client.delete(url, headers={"If-Match": old.headers["etag"]})
+    versions = f"is at version {new.json()['version']}, not {old.json()['version']}"
+    assert problem_of(refused, "precondition-failed")["detail"].endswith(versions)
+    assert new.json()["version"] == old.json()["version"] + 1
     assert len(client.get(f"{url}/pricings").json()["items"]) == 2
     refused = client.post(f"{url}/repricings", json={})
     assert refused.status_code == 422

@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -20,6 +21,7 @@ from service.db.tables import audit_event, idempotency_key, scenario_batch
 from tests.api.access_keys import key_of
 from tests.conftest import BACKENDS, TEMPLATE, PostgresServer
 from tests.jobs.batch_bodies import SEED, item
+from tests.jobs.completed import complete
 from tests.raw_http import Answer, Connection, at_once
 
 ROOT = Path(__file__).parents[2]
@@ -221,6 +223,94 @@ def test_of_16_changes_of_one_version_one_wins(
     now = served.ask("GET", path)
     assert now.json() == winner.json()
     assert now.headers["etag"] == winner.headers["etag"] != old_tag
+
+
+def ended_batch(served: Served, name: str) -> Answer:
+    accepted = served.ask("POST", BATCHES, batch(name))
+    assert accepted.status == 202, accepted
+    if not served.database.is_sqlite:
+        # These processes compute nothing there, and no worker runs.
+        complete(served.database)
+    path = f"{accepted.headers['location']}/results"
+    while served.ask("GET", path).status == 409:
+        time.sleep(0.05)
+    return served.ask("GET", accepted.headers["location"])
+
+
+def test_16_repricings_at_once_are_numbered_in_turn(served: Served) -> None:
+    ended = ended_batch(served, "priced")
+    path = f"{BATCHES}/{ended.json()['id']}"
+    answers = served.race([("POST", f"{path}/repricings", {"currency": "EUR"})] * CHANGERS)
+    assert Counter(answer.status for answer in answers) == {201: CHANGERS}
+    made = sorted((answer.json() for answer in answers), key=lambda one: one["pricing"])
+    assert [one["pricing"] for one in made] == list(range(2, CHANGERS + 2))
+    # Each was told its own.
+    assert served.ask("GET", f"{path}/pricings").json()["items"][1:] == made
+    now = served.ask("GET", path, None, {"If-None-Match": ended.headers["etag"]})
+    assert now.status == 200
+    assert now.json()["version"] == ended.json()["version"] + CHANGERS
+
+
+def test_of_16_deletions_of_one_version_one_wins_and_the_others_find_nothing(
+    served: Served,
+) -> None:
+    ended = ended_batch(served, "deleted")
+    path = f"{BATCHES}/{ended.json()['id']}"
+    tag = {"If-Match": ended.headers["etag"]}
+    answers = served.race([("DELETE", path, None, tag)] * CHANGERS)
+    assert Counter(answer.status for answer in answers) == {204: 1, 404: CHANGERS - 1}
+
+
+def test_whatever_is_done_to_one_batch_at_once_is_no_defect(served: Served) -> None:
+    """Each has its turn before the deletion or finds no batch after it."""
+    ended = ended_batch(served, "torn at")
+    path = f"{BATCHES}/{ended.json()['id']}"
+    changes: list[tuple[Any, ...]] = [
+        ("POST", f"{path}/repricings", {"currency": "EUR"}),
+        ("POST", f"{path}/publication"),
+        ("POST", f"{path}/retries", {}),
+        ("POST", "/v1/exports", {"format": "csv", "batch": ended.json()["id"]}),
+    ]
+    deletion = ("DELETE", path, None, {"If-Match": ended.headers["etag"]})
+    answers = served.race([*changes * 2, deletion, *changes * 2])
+    found = {answer.status for answer in answers}
+    assert found <= {201, 202, 204, 404, 409, 412}, answers
+
+
+def test_what_is_made_by_16_at_once_is_there_once(served: Served) -> None:
+    profile = {"slug": "sole", "name": "sole", "gpu_type": "H100", "defaults": SEED}
+    rate = {
+        "gpu_type": "sole",
+        "price_per_gpu_hour": {"amount": "2.10", "currency": "EUR"},
+        "valid_from": "2026-10-01",
+        "source": "a contract",
+    }
+    for path, body in ((PROFILES, profile), ("/v1/gpu-hour-rates", rate)):
+        answers = served.race([("POST", path, body)] * CHANGERS)
+        assert Counter(answer.status for answer in answers) == {201: 1, 409: CHANGERS - 1}
+    listed = served.ask("GET", "/v1/gpu-hour-rates?gpu_type=sole").json()["items"]
+    assert len(listed) == 1
+    path = f"/v1/gpu-hour-rates/{listed[0]['id']}"
+    tag = {"If-Match": served.ask("GET", path).headers["etag"]}
+    corrections = [
+        (
+            *("POST", f"{path}/corrections"),
+            {"price_per_gpu_hour": {"amount": f"3.{k:02}", "currency": "EUR"}, "reason": "typo"},
+            tag,
+        )
+        for k in range(CHANGERS)
+    ]
+    answers = served.race(corrections)
+    assert Counter(answer.status for answer in answers) == {201: 1, 412: CHANGERS - 1}
+
+
+def test_16_revocations_of_one_key_all_say_that_it_is_revoked(served: Served) -> None:
+    made = served.ask("POST", "/v1/api-keys", {"name": "lost", "role": "viewer"})
+    path = f"/v1/api-keys/{made.json()['id']}"
+    answers = served.race([("POST", f"{path}/revocation")] * CHANGERS)
+    assert Counter(answer.status for answer in answers) == {200: CHANGERS}
+    assert len({answer.json()["revoked_at"] for answer in answers}) == 1
+    assert answers[0].json()["revoked_at"] is not None
 
 
 def test_what_is_known_is_not_sent_again(served: Served) -> None:

@@ -224,6 +224,10 @@ def test_a_repricing_is_another_view_and_the_first_stays(database: Database) -> 
         made = repricings.reprice(connection, ACTOR, batch.id, RepricingIn())
     assert (made.pricing, made.items_priced) == (2, 1)
     with database.read() as connection:
+        priced = batches.get(connection, ACTOR, batch.id)
+    # What was read before is known to be old: the document shows when the newest rates were read.
+    assert (priced.version, priced.rates_as_of) == (batch.version + 1, made.rates_as_of)
+    with database.read() as connection:
         costs = [
             results.list_page(connection, ACTOR, ResultsQuery(batch=batch.id, pricing=number))
             .items[0]
