@@ -148,16 +148,25 @@ def _switch(variable: str, text: str) -> bool:
     return values[text.lower()]
 
 
+# 10.0.0.0/8 and fc00::/7 are the widest private networks.
+WIDEST_PREFIX = {4: 8, 6: 7}
+
+
 def _networks(variable: str, text: str) -> tuple[str, ...]:
     """Addresses or networks; never all of them: then everybody could say who they are."""
     for part in _parts(text):
         try:
-            ipaddress.ip_network(part)
+            network = ipaddress.ip_network(part)
         except ValueError as error:
             raise ValueError(
                 f"{variable} has {part!r}, but must list addresses or networks of proxies such as "
                 f"10.0.0.7 or 10.0.0.0/24: {error}"
             ) from None
+        if network.prefixlen < WIDEST_PREFIX[network.version]:
+            raise ValueError(
+                f"{variable} has {part!r}, but so many addresses are not all proxies: anybody of "
+                "them could say to be anybody"
+            )
     return _parts(text)
 
 

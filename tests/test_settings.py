@@ -70,6 +70,9 @@ def test_access_is_set_by_variables() -> None:
     [
         ("AUDIT_RETENTION_DAYS", "ever"),
         ("TRUSTED_PROXIES", "*"),
+        ("TRUSTED_PROXIES", "0.0.0.0/0"),
+        ("TRUSTED_PROXIES", "0.0.0.0/1,128.0.0.0/1"),
+        ("TRUSTED_PROXIES", "::/0"),
         ("TRUSTED_PROXIES", "proxy.example"),
         ("TRUSTED_PROXIES", "10.0.0.1/8"),
         ("CORS_ORIGINS", "*"),

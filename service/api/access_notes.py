@@ -9,7 +9,8 @@ import structlog
 from service.api.contract import ApiRequest, Contract
 from service.api.shown_requests import described, shown_path
 from service.api.transactions import in_thread
-from service.db.engine import Database
+from service.db.engine import Database, OperationalError
+from service.db.failures import cause_of, disk_fault
 from service.errors import UnavailableError
 from service.jobs import audit
 from service.jobs.actors import Actor
@@ -69,18 +70,24 @@ class AccessNotes:
             self._write,
             actor,
             action=contract.operation_id,
-            subject=shown_path(request),
+            subject=shown_path(request.scope),
             outcome=outcome,
             detail=detail,
         )
         try:
             await in_thread(write)
+        except OperationalError as error:
+            log.warning(
+                "audit_failed",
+                action=contract.operation_id,
+                outcome=outcome,
+                reason=cause_of(error),
+            )
+            raise _unrecorded(disk_fault(error)) from error
         except Exception as error:
             # Whatever it was: what cannot be recorded is not answered.
             log.exception("audit_failed", action=contract.operation_id, outcome=outcome)
-            raise UnavailableError(
-                "this is recorded in the audit trail, which cannot be written now"
-            ) from error
+            raise _unrecorded(None) from error
 
     def _write(
         self, actor: Actor, *, action: str, subject: str, outcome: audit.Outcome, detail: str | None
@@ -89,3 +96,8 @@ class AccessNotes:
             audit.record(
                 connection, actor, action=action, subject=subject, outcome=outcome, detail=detail
             )
+
+
+def _unrecorded(reason: str | None) -> UnavailableError:
+    detail = "this is recorded in the audit trail, which cannot be written now"
+    return UnavailableError(f"{detail}: {reason}" if reason else detail)

@@ -17,6 +17,7 @@ from service.api.head_requests import mark_head
 from service.api.metrics import Metrics
 from service.api.problems import answer_error
 from service.api.rate_limits import limit_fields
+from service.api.shown_requests import shown_path
 from service.api.tracing import assign_trace_id, describe_answer, request_span
 from service.errors import TrainardError
 from service.jobs.spans import Span
@@ -127,7 +128,7 @@ class _Exchange:
         log.info(
             "request",
             method=self.method,
-            path=self.path,
+            path=shown_path(self._scope),
             route=route,
             status=status,
             duration_ms=round(duration_s * 1000, 3),

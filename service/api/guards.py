@@ -6,7 +6,6 @@ a name of its own that resolves to 127.0.0.1 (then Host is foreign), or directly
 
 import re
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 from service.api.cross_origin import allowed_origin
 from service.errors import TrainardError
@@ -31,7 +30,6 @@ class ForeignOriginError(TrainardError):
 
 def refuse_foreign(scope: Any, settings: Settings) -> None:
     """Raise `ForeignHostError` or `ForeignOriginError` for what a web page may have forged."""
-    headers: dict[bytes, bytes] = dict(scope["headers"])
     # Two Host headers are joined, and so match no host.
     hosts = [value for name, value in scope["headers"] if name == b"host"]
     host = b", ".join(hosts).decode("latin-1").lower()
@@ -44,11 +42,13 @@ def refuse_foreign(scope: Any, settings: Settings) -> None:
             )
     if scope["method"] in SAFE_METHODS or allowed_origin(scope, settings):
         return
-    origin = headers.get(b"origin", b"").decode("latin-1").lower()
-    # Not the scheme: a proxy may have ended TLS in front of the service.
-    if origin and urlsplit(origin).netloc != host:
+    origins = [value for name, value in scope["headers"] if name == b"origin"]
+    origin = b", ".join(origins).decode("latin-1").lower()
+    # Either scheme: a proxy may have ended TLS in front of the service.
+    if origins and origin not in {f"http://{host}", f"https://{host}"}:
         raise ForeignOriginError(
             f"the Origin header is {origin!r}, but only pages of {host!r} may change something"
         )
-    if headers.get(b"sec-fetch-site") == b"cross-site":
+    sites = {value.lower() for name, value in scope["headers"] if name == b"sec-fetch-site"}
+    if b"cross-site" in sites:
         raise ForeignOriginError("the Sec-Fetch-Site header says that another site sent this")

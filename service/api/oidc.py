@@ -24,6 +24,9 @@ NO_ROLE: Final = "no-role"
 MAX_NAME_LENGTH: Final = 100
 SHOWN_DIGITS: Final = 12
 _REQUIRED: Final = ("exp", "iat", "iss", "aud", "sub")
+# The end of the year 9999
+LAST_SECOND: Final = 253_402_300_799
+_HALF_A_PAIR = re.compile(r"[\ud800-\udfff]")
 _NOT_PRINTED = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 # What a token can make PyJWT raise before its signature is known to be right
 _BAD_TOKEN: Final = (jwt.PyJWTError, ValueError, TypeError, OverflowError, RecursionError)
@@ -93,6 +96,10 @@ class OidcTokens:
             )
         except _BAD_TOKEN as error:
             raise UnauthenticatedError(f"the bearer token is refused: {_reason(error)}") from None
+        if not isinstance(claims["exp"], int) or claims["exp"] > LAST_SECOND:
+            raise UnauthenticatedError("the bearer token is refused: its exp is no moment")
+        if _HALF_A_PAIR.search(claims["sub"]):
+            raise UnauthenticatedError("the bearer token is refused: its sub is no text")
         if not claims["sub"].strip():
             raise UnauthenticatedError("the bearer token is refused: it names no subject")
         return claims

@@ -6,6 +6,7 @@ from uuid import uuid4
 
 from service.api.answers import encode
 from service.api.contract import PROBLEM
+from service.api.edge import SECURITY_HEADERS
 from service.api.problem_types import PROBLEM_TYPES
 from service.api.problems import RETRY_AFTER_S, Problem
 
@@ -41,4 +42,10 @@ def refusal(slug: str, detail: str) -> bytes:
     return "\r\n".join([*lines, "", ""]).encode() + body
 
 
-_MORE: Final = ("Cache-Control: no-store", "X-Content-Type-Options: nosniff", "Connection: close")
+_MORE: Final = (
+    *(
+        f"{name.decode()}: {value.decode()}"
+        for name, value in {**SECURITY_HEADERS, b"cache-control": b"no-store"}.items()
+    ),
+    "Connection: close",
+)

@@ -1,7 +1,8 @@
 """A request as it may be kept in the audit trail: without anything that could be a secret."""
 
 import re
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 from urllib.parse import parse_qsl, quote, urlencode
 
 import msgspec
@@ -29,7 +30,7 @@ def described(request: ApiRequest, actor: Actor) -> Actor:
     """The actor with what the audit trail keeps of the request; no header is among it."""
     client = request.scope.get("client")
     query = _shown_query(request)
-    path = shown_path(request) + (f"?{query}" if query else "")
+    path = shown_path(request.scope) + (f"?{query}" if query else "")
     return msgspec.structs.replace(
         actor,
         request=f"{request.method} {path}"[:MAX_REQUEST_LENGTH],
@@ -39,9 +40,9 @@ def described(request: ApiRequest, actor: Actor) -> Actor:
     )
 
 
-def shown_path(request: ApiRequest) -> str:
+def shown_path(scope: Mapping[str, Any]) -> str:
     """The path, percent-encoded, so that it holds no control characters."""
-    path: str = request.scope["path"]
+    path: str = scope["path"]
     return _without_secrets(quote(path, safe=_READABLE, errors="replace"))
 
 

@@ -2,7 +2,7 @@
 
 import hashlib
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, partial
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -16,10 +16,12 @@ from service.api.contract import JSON, Answer, ApiRequest, ApiResponse, Contract
 from service.api.parameters import refuse_query
 from service.api.queue_metrics import render_queue
 from service.api.queue_watch import QueueWatch
-from service.api.transactions import database_of, read, settings_of
+from service.api.transactions import database_of, in_thread, read, settings_of
 from service.api.versions import VERSIONS, Versions
 from service.db import migrate
+from service.db.disk_space import MIN_FREE_BYTES, free_disk_bytes
 from service.db.engine import OperationalError
+from service.db.failures import disk_fault
 from service.errors import UnavailableError
 from service.jobs.evaluations import MAX_RANKS
 from service.jobs.queue_state import QueueState, WorkerList, list_workers
@@ -28,6 +30,8 @@ from service.jobs.result_queries import MAX_FILTERS
 METRICS = "text/plain; version=0.0.4"
 TAG = "Service"
 NO_WORKERS = "no worker is alive: batches are taken, and wait until one is (trainard worker)"
+
+MIB = 1024 * 1024
 
 migration_head = cache(migrate.head)
 
@@ -130,8 +134,8 @@ async def get_health(request: ApiRequest) -> ApiResponse:
         scope=None,
         summary="Whether requests can be served",
         description="503 when the database cannot be reached, its tables are of another version "
-        "than the program, or batches are not looked after. That no worker lives is only a "
-        "warning: batches are taken and wait.",
+        "than the program, less than 4 MiB are free on the disk of a SQLite file, or batches are "
+        "not looked after. That no worker lives is only a warning: batches are taken and wait.",
         tag=TAG,
         answers={200: Answer(description="They can", body=Readiness)},
     ),
@@ -141,14 +145,16 @@ async def get_readiness(request: ApiRequest) -> ApiResponse:
     refuse_query(request)
     try:
         found = await read(request, migrate.current_of)
-    except OperationalError:
-        raise UnavailableError("the database does not answer", problem="not-ready") from None
+    except OperationalError as error:
+        detail = disk_fault(error) or "the database does not answer"
+        raise UnavailableError(detail, problem="not-ready") from None
     if found != migration_head():
         raise UnavailableError(
             f"the tables are at revision {found or 'none'}, the program needs {migration_head()}: "
             "run trainard migrate",
             problem="not-ready",
         )
+    await _refuse_full_disk(request)
     engine = request.app.state.engine
     if not engine.is_alive or engine.fault is not None:
         raise UnavailableError(
@@ -175,7 +181,7 @@ async def get_readiness(request: ApiRequest) -> ApiResponse:
     "/metrics",
     Contract(
         operation_id="get_metrics",
-        scope="service:read",
+        scope="metrics:read",
         summary="Metrics of this process and of the queue for Prometheus",
         description="`trainard_http_…`, `trainard_evaluations` and `trainard_points` count this "
         "process; the others are of the whole service, whichever process is asked. While the "
@@ -260,6 +266,17 @@ async def get_openapi(request: ApiRequest) -> ApiResponse:
     tag = etag_of(digest)
     unchanged = not_modified(request, tag)
     return unchanged or raw_answer(content, media_type=JSON, headers={"ETag": tag})
+
+
+async def _refuse_full_disk(request: ApiRequest) -> None:
+    """What is stored can still be read then, but nothing new be taken."""
+    free = await in_thread(partial(free_disk_bytes, database_of(request)))
+    if free is not None and free < MIN_FREE_BYTES:
+        raise UnavailableError(
+            f"the database's disk is full but for {free / MIB:.1f} MiB; at least "
+            f"{MIN_FREE_BYTES / MIB:.0f} MiB must be free",
+            problem="not-ready",
+        )
 
 
 async def _queue_state(request: ApiRequest) -> QueueState | None:

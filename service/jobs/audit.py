@@ -15,6 +15,9 @@ from service.jobs.audit_documents import Outcome
 
 __all__ = ["PROGRAM_ACTIONS", "RETENTION", "Outcome", "digest_of", "record", "record_program"]
 
+# Fields that hold a price
+PRICES: Final = frozenset(("price_per_gpu_hour", "amount"))
+
 _encoder = msgspec.json.Encoder(decimal_format="string")
 
 MAX_ACTOR_LENGTH = 200
@@ -118,10 +121,24 @@ def _builtins(document: Any) -> Any:
 
 
 def digest_of(document: Any) -> str | None:
-    """What is stored of a document: SHA-256 of its canonical JSON (RFC 8785)."""
+    """What is stored of a document: SHA-256 of its canonical JSON (RFC 8785).
+
+    Without prices: whoever knows the rest of a rate could try all amounts in a second.
+    """
     if document is None:
         return None
-    return "sha256:" + hashlib.sha256(rfc8785.dumps(_builtins(document))).hexdigest()
+    plain = _without_prices(_builtins(document))
+    return "sha256:" + hashlib.sha256(rfc8785.dumps(plain)).hexdigest()
+
+
+def _without_prices(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_without_prices(part) for part in value]
+    if isinstance(value, dict):
+        return {
+            name: None if name in PRICES else _without_prices(part) for name, part in value.items()
+        }
+    return value
 
 
 def _changed(before: Any, after: Any) -> list[str]:

@@ -7,6 +7,7 @@ from typing import Final, Literal, get_args
 
 Scope = Literal[
     "service:read",
+    "metrics:read",
     "profiles:read",
     "batches:read",
     "results:read",
@@ -53,9 +54,9 @@ ROLE_SCOPES: Final[dict[Role, frozenset[Scope]]] = {
 }
 # What may be granted to a role beside that.
 GRANTABLE: Final[dict[Role, frozenset[Scope]]] = {
-    "viewer": frozenset(),
-    "planner": _only("costs:read"),
-    "finance": frozenset(),
+    "viewer": _only("metrics:read"),
+    "planner": _only("costs:read", "metrics:read"),
+    "finance": _only("metrics:read"),
     "admin": frozenset(),
 }
 

@@ -37,7 +37,7 @@ ALLOWED: dict[str, frozenset[str] | str] = {
     "get_openapi": PUBLIC,
     "list_problem_types": PUBLIC,
     "explain_problem_type": PUBLIC,
-    "get_metrics": ALL,
+    "get_metrics": ADMINS,
     "list_workers": ALL,
     "get_meta": ALL,
     "evaluate_scenario": ALL,

@@ -32,7 +32,13 @@ def test_the_callers_request_id_is_kept(client: Client) -> None:
     assert answer.headers["x-request-id"] == "abc-123_X.9"
 
 
-@pytest.mark.parametrize("given", ["short", "has space in it", "x" * 129, 'quo"ted-value', ""])
+@pytest.mark.parametrize(
+    "given",
+    [
+        *("short", "has space in it", "x" * 129, 'quo"ted-value', ""),
+        *(f"trn_{'0' * 16}_{'A' * 43}", "eyJhbGciOiJSUzI1NiJ9.e30.c2ln"),
+    ],
+)
 def test_a_harmful_request_id_is_replaced(client: Client, given: str) -> None:
     answer = client.get("/healthz", headers={"x-request-id": given})
     assert answer.headers["x-request-id"] != given
@@ -50,6 +56,19 @@ def test_every_request_is_one_json_line_in_the_log(
     assert line["trace_id"] == "logged-id"
     assert (line["method"], line["status"]) == ("GET", 400)
     assert line["duration_ms"] > 0
+
+
+@pytest.mark.parametrize("path", ["/v1/cluster-profiles/{}", "/{}", "/v1/%74rn_{}"])
+def test_a_key_in_an_address_does_not_reach_the_log(
+    app: Litestar, capsys: pytest.CaptureFixture[str], path: str
+) -> None:
+    secret = "S" * 43
+    with TestClient(app, base_url="http://127.0.0.1") as logging_client:
+        logging_client.get(path.format(f"trn_{'0' * 16}_{secret}"))
+    # The client of this test logs its own requests.
+    lines = [line for line in capsys.readouterr().err.splitlines() if "HTTP Request" not in line]
+    assert any('"event":"request"' in line for line in lines)
+    assert [line for line in lines if secret in line] == []
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/v1/meta", "/docs", "/problems/conflict"])
@@ -119,7 +138,11 @@ def test_any_host_is_answered_where_none_is_listed(sqlite_database: Database) ->
         {"origin": "http://evil.example"},
         {"origin": "null"},
         {"origin": "http://127.0.0.1:8001"},
+        {"origin": "chrome-extension://127.0.0.1:8000"},
+        {"origin": "//127.0.0.1:8000"},
+        {"origin": " "},
         {"sec-fetch-site": "cross-site"},
+        {"sec-fetch-site": "Cross-Site"},
     ],
 )
 def test_a_foreign_page_changes_nothing(

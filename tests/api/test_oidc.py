@@ -140,6 +140,10 @@ def test_a_service_that_trusts_an_issuer_is_not_open(
         ({"sub": None}, "needs the claims"),
         ({"sub": ""}, "no subject"),
         ({"nbf": "soon"}, "broken"),
+        ({"exp": "9999999999"}, "no moment"),
+        ({"exp": 10**20}, "no moment"),
+        ({"exp": 9_999_999_999.5}, "no moment"),
+        ({"sub": "\ud800"}, "no text"),
     ],
 )
 def test_claims_that_do_not_hold_are_named(

@@ -84,6 +84,7 @@ def test_the_secret_is_stored_nowhere(database: Database) -> None:
         ({"role": "viewer", "grant": ("costs:read",)}, "/grant/0", "not_grantable"),
         ({"grant": ("costs:read", "keys:write")}, "/grant/1", "not_grantable"),
         ({"only": ("batches:read", "keys:read")}, "/only/1", "not_held"),
+        ({"role": "finance", "only": ("costs:write",)}, "/only", "needs_costs_read"),
         ({"name": " x"}, "/name", "malformed_label"),
         ({"name": "x" * 101}, "/name", "too_long"),
         ({"expires_at": datetime(2020, 1, 1, tzinfo=UTC)}, "/expires_at", "in_the_past"),

@@ -15,6 +15,7 @@ from service.db.engine import Database
 from service.db.tables import export_file, scenario_batch, team
 from service.jobs import deletions, export_files, export_removal
 from service.jobs.actors import DEFAULT_TEAM_ID
+from service.jobs.audit import digest_of
 from service.jobs.audit_checks import check
 from service.jobs.audit_hashes import event_of
 from service.jobs.export_documents import ExportIn
@@ -135,3 +136,14 @@ def test_a_file_that_somebody_deleted_has_only_that_event(database: Database) ->
     export_removal.run(database, made.id)
     assert shown(database) == []
     assert [event.action for event in events(database)] == ["create_export", "delete_export"]
+
+
+def test_a_price_cannot_be_found_from_its_digest() -> None:
+    """Whoever knows the rest of a rate could try all amounts."""
+    rates = [
+        {"id": "a", "price_per_gpu_hour": {"amount": amount, "currency": "EUR"}}
+        for amount in ("2.10", "2.20")
+    ]
+    assert digest_of(rates[0]) == digest_of(rates[1])
+    assert digest_of([rates[0]]) == digest_of([rates[1]])
+    assert digest_of(rates[0]) != digest_of({**rates[0], "id": "b"})

@@ -299,3 +299,25 @@ def test_rates_are_listed_by_whether_they_are_approved(database: Database) -> No
     assert listed(approved=True) == [approved]
     assert listed(approved=False) == [waiting]
     assert listed() == [approved, waiting]
+
+
+def test_another_name_makes_no_other_person(database: Database) -> None:
+    """Keys are renamed, and people choose what their issuer calls them."""
+    anna = person("anna [0123456789abcdef]")
+    renamed = person("somebody else [0123456789abcdef]")
+    document = RateIn(
+        gpu_type="H100",
+        cost_center=None,
+        price_per_gpu_hour=Money(amount="2.00", currency="EUR"),
+        valid_from=JANUARY,
+        valid_until=None,
+        source="memo",
+    )
+    with database.write() as connection:
+        rate = create_rate(connection, anna, document)
+    with database.write() as connection, pytest.raises(ConflictError, match="another person"):
+        approve_rate(connection, renamed, rate.id, version=rate.version)
+    spoofed = person("anna [0123456789abcdef] [fedcba9876543210]")
+    with database.write() as connection:
+        approved = approve_rate(connection, spoofed, rate.id, version=rate.version)
+    assert approved.approved_by == spoofed.name
