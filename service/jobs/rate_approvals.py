@@ -9,6 +9,7 @@ Batches keep what they were priced with when they ended; neither an approval nor
 changes that.
 """
 
+import re
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
@@ -24,6 +25,9 @@ from service.jobs.cost_access import require_costs
 from service.jobs.rate_documents import RateOut
 from service.jobs.rate_entries import rate_out, require_row
 from service.jobs.rate_overlaps import clashes, span_of
+
+# The end of an actor's name: the id of the key, or of the person at the issuer
+_ID = re.compile(r"\[[^\[\]]+\]$")
 
 
 def approve_rate(connection: Connection, actor: Actor, rate_id: UUID, *, version: int) -> RateOut:
@@ -42,7 +46,7 @@ def approve_rate(connection: Connection, actor: Actor, rate_id: UUID, *, version
     rows.lock_keys(connection, actor.team_id, [key])
     old = require_row(connection, actor, rate_id)
     _refuse_same_person(actor, old)
-    if old.approved_by == actor.name:
+    if old.approved_by is not None and _identity(old.approved_by) == _identity(actor.name):
         return rate_out(old)
     if old.version != version:
         raise _stale(rate_id)
@@ -66,7 +70,7 @@ def approve_rate(connection: Connection, actor: Actor, rate_id: UUID, *, version
 def pricing_rows(
     found: Sequence[Row[Any]], as_of: datetime | None, *, approval_required: bool
 ) -> list[Row[Any]]:
-    """The rows that price, of all rows of a key, as known at the recorded moment (None: now).
+    """The rows that price, of all rows of one or more keys, as known at that moment (None: now).
 
     No two of them share a day: what is current never does, and what is approved is held against
     that when it is approved.
@@ -117,11 +121,17 @@ def _refuse_same_person(actor: Actor, old: Row[Any]) -> None:
             "API key exists nobody is known here: make keys first (trainard key create)",
             problem="own-rate",
         )
-    if old.recorded_by == actor.name:
+    if _identity(old.recorded_by) == _identity(actor.name):
         raise ConflictError(
             f"{actor.name} has recorded the rate {old.id}: another person must approve it",
             problem="own-rate",
         )
+
+
+def _identity(name: str) -> str:
+    """What does not change of a stored name when its owner takes another: `… [<id of the key>]`."""
+    found = _ID.search(name)
+    return found[0] if found else name
 
 
 def _refuse_settled(old: Row[Any]) -> None:
