@@ -126,8 +126,9 @@ def command(
         app.state.batch_watch,
     )
     # After its own shutdown uvicorn raises the signal again, for the handler that was there before:
-    # the default one would end this process before its workers have drained.
-    signal.signal(signal.SIGTERM, lambda *_: None)
+    # the default one would end this process before its workers have drained. Before uvicorn has its
+    # own handler, it is told to end as soon as it has begun.
+    signal.signal(signal.SIGTERM, lambda *_: setattr(server, "should_exit", True))
     _settle_memory()
     allow_open_files(settings.limits.connections)
     beside.start()
