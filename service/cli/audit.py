@@ -3,8 +3,7 @@
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from datetime import UTC, datetime, time
 from pathlib import Path
 from typing import Final
@@ -14,12 +13,10 @@ import rich_click as click
 
 from service.cli.databases import (
     database_option,
-    migrated_database,
+    existing_database,
     settings_with,
-    usable_database,
     without_password,
 )
-from service.db import migrate
 from service.db.audit import AuditFilter
 from service.db.engine import Database
 from service.errors import TrainardError
@@ -115,7 +112,7 @@ def verify(*, team: str | None, head: Head | None, database_url: str | None) -> 
     """
     if head is not None and team is None:
         raise click.UsageError("--head is of one team: give --team too")
-    with _existing(database_url) as database:
+    with existing_database(settings_with(database_url).database_url) as database:
         if team is not None:
             _team_id(database, team)
         found = [_told(checked) for checked in audit_checks.check(database, team=team, head=head)]
@@ -152,7 +149,7 @@ def export(
     if kind not in FORMATS:
         raise click.UsageError(f"{file.name!r} ends in no format: give --format jsonl or csv")
     wanted = AuditFilter(created_from=after, created_before=until)
-    with _existing(database_url) as database:
+    with existing_database(settings_with(database_url).database_url) as database:
         pages = iterate_events(database, _team_id(database, team), wanted)
         _write(file, FORMATS[kind](pages))
 
@@ -178,7 +175,7 @@ def prune(*, days: int, dry_run: bool, database_url: str | None) -> None:
     A service does it by itself with `TRAINARD_AUDIT_RETENTION_DAYS=3650`.
     """
     url = settings_with(database_url).database_url
-    with migrated_database(url) as database:
+    with existing_database(url) as database:
         seal(database)
         number = audit_pruning.count(database, days)
         are = "is" if number == 1 else "are"
@@ -189,27 +186,6 @@ def prune(*, days: int, dry_run: bool, database_url: str | None) -> None:
         removed = sum(audit_pruning.prune(database, days))
         seal(database)
     click.echo(f"removed {_counted(removed, 'event')}: {without_password(url)}")
-
-
-@contextmanager
-def _existing(database_url: str | None) -> Iterator[Database]:
-    """The database as it is: also a copy that must not be written is checked and exported."""
-    url = settings_with(database_url).database_url
-    with usable_database(url):
-        database = Database(url)
-        try:
-            if database.is_sqlite and not Path(database.url.database or "").is_file():
-                raise click.ClickException(f"{without_password(url)}: there is no such file")
-            with database.read() as connection:
-                revision = migrate.current_of(connection)
-            if revision != migrate.head():
-                raise click.ClickException(
-                    f"{without_password(url)} is at {revision or 'no tables'}, this program needs "
-                    f"{migrate.head()}: trainard migrate"
-                )
-            yield database
-        finally:
-            database.close()
 
 
 def _told(checked: Checked) -> bool:

@@ -8,7 +8,7 @@ import msgspec
 import rich_click as click
 
 from service.db import migrate
-from service.db.engine import Database, shown_url
+from service.db.engine import Database, embedded_file, shown_url
 from service.db.failures import UNUSABLE_DATABASE
 from service.jobs.audit_sealing import seal
 from service.settings import DEFAULT_DATABASE_URL, Settings, read_settings
@@ -62,6 +62,41 @@ def migrated_database(url: str) -> Iterator[Database]:
             seal(database)
         finally:
             database.close()
+
+
+@contextmanager
+def existing_database(url: str) -> Iterator[Database]:
+    """Yield a database that is there and at this program's tables, as it is.
+
+    Nothing is made and nothing migrated, so that a mistyped path is not taken for an empty
+    database, and a copy that must not be written can be read.
+    """
+    with usable_database(url):
+        file = embedded_file(url)
+        if file is not None and not file.is_file():
+            raise click.ClickException(f"there is no database at {without_password(url)}")
+        database = Database(url)
+        try:
+            _require_tables(database, url)
+            yield database
+        finally:
+            database.close()
+
+
+def _require_tables(database: Database, url: str) -> None:
+    with database.read() as connection:
+        found = migrate.current_of(connection)
+    if found == migrate.head():
+        return
+    if found is not None and not migrate.knows(found):
+        raise click.ClickException(
+            f"database {without_password(url)}: {migrate.newer_sentence(found)}"
+        )
+    held = "holds no tables" if found is None else f"has its tables at revision {found}"
+    raise click.ClickException(
+        f"database {without_password(url)} {held}, this program needs revision {migrate.head()}: "
+        "trainard migrate"
+    )
 
 
 def without_password(url: str) -> str:

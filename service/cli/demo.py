@@ -19,6 +19,7 @@ from service.cli.child_service import running_service
 from service.cli.databases import without_password
 from service.cli.demo_story import Batches, Rate, tell
 from service.cli.http_client import open_demo_client
+from service.cli.sent_keys import VARIABLE
 
 DEFAULT_PORT = 8000
 DEMO_DATABASE = Path("data/demo.db")
@@ -64,7 +65,7 @@ def command(
             click.echo(f"Trainard is ready at {address} (docs: {address}/docs)")
             click.echo(f"Data: {without_password(url)}, log: {log}\n")
             batches = _show(client, price)
-            click.echo(_way_on(address, batches))
+            click.echo(_way_on(address, batches, with_key=client.auth is not None))
             if not exits:
                 click.echo("\nServing until Ctrl-C.")
                 _wait_for_end(client)
@@ -117,15 +118,16 @@ def _end(*_: object) -> NoReturn:
     sys.exit(TERMINATED)
 
 
-def _way_on(address: str, batches: Batches) -> str:
+def _way_on(address: str, batches: Batches, *, with_key: bool) -> str:
     slow, fixed = batches.slow["id"], batches.fixed["id"]
+    curl = f'curl -H "Authorization: Bearer ${VARIABLE}"' if with_key else "curl"
     results = f"{address}/v1/scenario-batches/{slow}/results"
     return f"""
 Go on from here
   docs with "try it":  {address}/docs
-  worst points first:  curl '{results}?order_by=-gpu_hours_lost&page_size=5'
-  large clusters:      curl '{results}?num_gpus_min=1024&where=efficiency_fraction:lt:0.8'
-  spreadsheet:         curl -o losses.csv '{address}/v1/exports?format=csv&batch={slow}'
-  comparison:          curl '{address}/v1/comparisons?baseline={slow}&candidate={fixed}'
-  one scenario:        curl -H 'Content-Type: application/json' {address}/v1/evaluations \\
+  worst points first:  {curl} '{results}?order_by=-gpu_hours_lost&page_size=5'
+  large clusters:      {curl} '{results}?num_gpus_min=1024&where=efficiency_fraction:lt:0.8'
+  spreadsheet:         {curl} -o losses.csv '{address}/v1/exports?format=csv&batch={slow}'
+  comparison:          {curl} '{address}/v1/comparisons?baseline={slow}&candidate={fixed}'
+  one scenario:        {curl} -H 'Content-Type: application/json' {address}/v1/evaluations \\
                          -d '{{"profile": "prod-h100", "overrides": {{"num_gpus": 64}}}}'"""

@@ -82,6 +82,8 @@ def command(  # noqa: PLR0913 - one argument an option
     Exit code 0: the file is there and whole; 1: no service, or there is no such file to be had;
     2: what was asked for is faulty.
     """
+    if not output.parent.is_dir():
+        raise click.UsageError(f"there is no folder {output.parent}")
     if output.exists() and not force:
         raise click.UsageError(f"{output} is there already: name another, or give --force")
     filters: Document = {

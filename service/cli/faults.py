@@ -1,7 +1,10 @@
-"""Bad input on the command line: every fault with its pointer on standard error, exit code 2."""
+"""What is said when a command cannot go on: bad input (exit code 2), or the system refuses (1)."""
 
+import errno
+import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Final, NoReturn
 
 import rich_click as click
@@ -20,3 +23,37 @@ def refuse(source: str, faults: Iterable[Fault]) -> NoReturn:
     what = "1 fault" if len(lines) == 1 else f"{len(lines)} faults"
     click.echo("\n".join([f"{source} has {what}, nothing was done:", *lines]), err=True)
     sys.exit(BAD_INPUT)
+
+
+@contextmanager
+def system_refusals() -> Iterator[None]:
+    """Say what the system refused (no such folder, a full disk) in one sentence.
+
+    Only what carries the system's own number: any other `OSError` is a fault of this program and
+    keeps its traceback. A reader that went away is click's, which ends without a word.
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.errno is None or error.errno == errno.EPIPE:
+            raise
+        abandon_output()
+        reason = error.strerror or str(error)
+        place = (
+            f"{os.fsdecode(error.filename)}: " if isinstance(error.filename, str | bytes) else ""
+        )
+        raise click.ClickException(f"{place}{reason}") from error
+
+
+def abandon_output() -> None:
+    """Give up what standard output could not take: its end would try again, and say so at length.
+
+    It does nothing to an output that is still fine.
+    """
+    try:
+        sys.stdout.flush()
+    except OSError:
+        with suppress(OSError):
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, sys.stdout.fileno())
+            os.close(nowhere)

@@ -1,16 +1,25 @@
 """`trainard key`: API keys, made and revoked on the database itself."""
 
+import sys
 from datetime import UTC, datetime, timedelta
 from typing import Any, get_args
 
 import msgspec
 import rich_click as click
 
-from service.cli.databases import database_option, migrated_database, settings_with
+from service.cli.databases import (
+    database_option,
+    existing_database,
+    migrated_database,
+    settings_with,
+    without_password,
+)
+from service.cli.faults import abandon_output
 from service.db.engine import Connection, Database
 from service.errors import NotFoundError, TrainardError
 from service.jobs import api_keys, teams
 from service.jobs.actors import Actor, program
+from service.jobs.audit_sealing import seal
 from service.jobs.key_documents import KeyIn, KeyOut
 from service.jobs.key_tokens import PREFIX
 from service.jobs.scopes import ROLES, Role, Scope
@@ -87,7 +96,9 @@ def create(
         only=only or None,
         expires_at=None if never_expires else now + lifetime,
     )
-    with migrated_database(settings_with(database_url).database_url) as database:
+    _require_output()
+    url = settings_with(database_url).database_url
+    with migrated_database(url) as database:
         made, new_team = _create(database, team, document)
     if new_team:
         click.echo(f"Team {team!r} did not exist and was made.", err=True)
@@ -95,11 +106,11 @@ def create(
     click.echo(
         f"Key {made.public_id} ({made.name}), {made.role} of team {made.team}, {until}: "
         f"{', '.join(made.scopes)}\n"
+        f"Database: {without_password(url)}\n"
         "Keep it now, it is not shown again. Send it as Authorization: Bearer …; "
         "commands read TRAINARD_API_KEY.",
         err=True,
     )
-    click.echo(made.key)
 
 
 @command.command("list")
@@ -108,7 +119,7 @@ def create(
 @database_option
 def show(*, team: str, as_json: bool, database_url: str | None) -> None:
     """List the keys of a team, without their secrets."""
-    with migrated_database(settings_with(database_url).database_url) as database:
+    with existing_database(settings_with(database_url).database_url) as database:
         keys = _listed(database, team)
     if as_json:
         click.echo(msgspec.json.format(msgspec.json.encode(keys), indent=2))
@@ -131,8 +142,9 @@ def revoke(*, key_id: str, team: str, database_url: str | None) -> None:
     if key_id.startswith(PREFIX):
         # Not repeated: what stands on a command line is read by others.
         raise click.UsageError("give the middle part of the key only, not its secret")
-    with migrated_database(settings_with(database_url).database_url) as database:
+    with existing_database(settings_with(database_url).database_url) as database:
         revoked = _revoke(database, team, key_id)
+        seal(database)
     click.echo(f"Key {revoked.public_id} ({revoked.name}) is revoked.")
 
 
@@ -140,9 +152,34 @@ def _create(database: Database, team: str, document: KeyIn) -> tuple[Any, bool]:
     try:
         with database.write() as connection:
             actor, new_team = _acting(connection, team)
-            return api_keys.create_key(connection, actor, document), new_team
+            made = api_keys.create_key(connection, actor, document)
+            # Before it is committed: a key that nobody could read is not made.
+            _print(made.key)
+            return made, new_team
     except TrainardError as error:
         raise click.ClickException(error.detail) from error
+
+
+def _require_output() -> None:
+    """Refuse a closed standard output, whose number the database's file would get."""
+    if sys.stdout is None:
+        raise click.ClickException(
+            "standard output is closed, so the key could not be shown: it is not made"
+        )
+
+
+def _print(text: str | None) -> None:
+    if text is None:
+        raise TypeError("a key that was just made has no text")
+    try:
+        click.echo(text)
+        sys.stdout.flush()
+    except OSError as error:
+        abandon_output()
+        reason = error.strerror or str(error)
+        raise click.ClickException(
+            f"the key cannot be printed, so it is not made: {reason}"
+        ) from error
 
 
 def _acting(connection: Connection, slug: str) -> tuple[Actor, bool]:

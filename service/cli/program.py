@@ -5,11 +5,12 @@ A command may import what it needs at its top (SciPy, Litestar and alembic take 
 """
 
 from importlib import import_module
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import rich_click as click
 
 from service import __doc__ as product
+from service.cli.faults import system_refusals
 
 
 class Entry(NamedTuple):
@@ -55,6 +56,11 @@ class LazyGroup(click.RichGroup):
         """What the list of commands shows of one; no import."""
         entry = COMMANDS.get(cmd_name)
         return entry and click.RichCommand(name=cmd_name, help=entry.summary)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the called command; what the system refuses is a sentence."""
+        with system_refusals():
+            return super().invoke(ctx)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -4,8 +4,12 @@ from datetime import UTC, datetime, timedelta
 
 import rich_click as click
 
-from service.cli.databases import database_option, settings_with, usable_database, without_password
-from service.db import migrate
+from service.cli.databases import (
+    database_option,
+    existing_database,
+    settings_with,
+    without_password,
+)
 from service.db.engine import Database
 from service.jobs import deletions
 from service.jobs.audit_sealing import seal
@@ -42,14 +46,9 @@ def command(*, days: int, dry_run: bool, compact: bool, database_url: str | None
     A service deletes old batches by itself with `TRAINARD_RETENTION_DAYS=400`.
     """
     url = settings_with(database_url).database_url
-    with usable_database(url):
-        migrate.upgrade(url)
-        database = Database(url)
-        try:
-            _prune(database, days, dry_run=dry_run, compact=compact)
-            seal(database)
-        finally:
-            database.close()
+    with existing_database(url) as database:
+        _prune(database, days, dry_run=dry_run, compact=compact)
+        seal(database)
     if not dry_run:
         click.echo(f"done: {without_password(url)}")
 

@@ -80,6 +80,13 @@ def touch_key(
     )
 
 
+def list_public_ids(connection: Connection, team_id: UUID) -> list[str]:
+    """The public ids of all keys of the team, usable or not, the oldest first."""
+    columns = api_key.c
+    query = select(columns.public_id).where(columns.team_id == team_id)
+    return list(connection.scalars(query.order_by(columns.created_at, columns.id)))
+
+
 def any_key(connection: Connection) -> bool:
     """Whether a key was ever made, of whatever team, usable or not."""
     return connection.execute(select(api_key.c.id).limit(1)).first() is not None

@@ -20,6 +20,7 @@ from sqlalchemy.pool import ConnectionPoolEntry
 # The other rooms take these types from here, so that only this room knows SQLAlchemy.
 __all__ = ["Connection", "Database", "OperationalError", "Row"]
 
+URL_FORMS = "sqlite:///path/to/file.db and postgresql://user@host/name"
 BUSY_TIMEOUT_MS = 30_000
 POOL_TIMEOUT_S = 10
 SQLITE_PRAGMAS = (
@@ -124,13 +125,28 @@ def libpq_url(url: str, database: str | None = None) -> str:
     ).render_as_string()
 
 
+def embedded_file(url: str) -> Path | None:
+    """The file of an embedded database, there or not; None for a server. It opens nothing.
+
+    Raises `ValueError` when the URL is not understood.
+    """
+    parsed = _normalised(url)
+    is_embedded = parsed.get_backend_name() == "sqlite" and parsed.database
+    return Path(str(parsed.database)) if is_embedded else None
+
+
 def _normalised(url: str) -> URL:
-    parsed = make_url(url)
+    try:
+        parsed = make_url(url)
+    except (ArgumentError, ValueError):
+        # Not chained: what could not be read may hold a password.
+        raise ValueError(f"this is no database URL; known are {URL_FORMS}") from None
     if parsed.drivername in {"postgresql", "postgres"}:
         return parsed.set(drivername="postgresql+psycopg")
     if parsed.get_backend_name() not in {"sqlite", "postgresql"}:
         raise ValueError(
-            f"database URL starts with {parsed.drivername!r}, but must be sqlite or postgresql"
+            f"database URL starts with {parsed.drivername!r}, but must be sqlite or postgresql: "
+            f"{URL_FORMS}"
         )
     return parsed
 
@@ -150,11 +166,19 @@ def make_engine(url: URL, session_name: str) -> Engine:
         return engine
     if not url.database or url.database == ":memory:":
         raise ValueError("an embedded database needs a file: sqlite:///path/to/trainard.db")
-    Path(url.database).parent.mkdir(parents=True, exist_ok=True)
+    _make_folder(Path(url.database).parent)
     engine = create_engine(url, pool_size=20, max_overflow=30, pool_timeout=POOL_TIMEOUT_S)
     event.listen(engine, "connect", _prepare_sqlite)
     event.listen(engine, "begin", _begin_sqlite)
     return engine
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise ValueError(f"its folder {folder} cannot be made: {reason}") from error
 
 
 def _ask_for_binary(

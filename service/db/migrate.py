@@ -31,12 +31,14 @@ def migrations_folder() -> Path:
 def upgrade(url: str, revision: str = "head") -> None:
     """Migrate up to `revision`; of two starting processes the second waits and finds it done."""
     with _locked(url) as connection:
+        _refuse_newer(connection)
         command.upgrade(_config(connection), revision)
 
 
 def downgrade(url: str, revision: str) -> None:
     """Migrate down to `revision` ("base": no tables at all)."""
     with _locked(url) as connection:
+        _refuse_newer(connection)
         command.downgrade(_config(connection), revision)
 
 
@@ -67,6 +69,20 @@ def knows(revision: str) -> bool:
     """Whether the revision is this program's newest or an older one."""
     scripts = ScriptDirectory(str(migrations_folder())).walk_revisions()
     return any(script.revision == revision for script in scripts)
+
+
+def _refuse_newer(connection: Connection) -> None:
+    found = current_of(connection)
+    if found is not None and not knows(found):
+        raise ValueError(newer_sentence(found))
+
+
+def newer_sentence(revision: str) -> str:
+    """What is said of tables at a revision that this program does not know."""
+    return (
+        f"its tables are at revision {revision} of a newer version; this one knows revisions up "
+        f"to {head()}"
+    )
 
 
 def _config(connection: Connection) -> Config:

@@ -129,6 +129,13 @@ def list_of_key(
     return list(connection.execute(query.order_by(columns.valid_from, columns.recorded_at)))
 
 
+def list_states(connection: Connection, team_id: UUID) -> list[Row[Any]]:
+    """Of all rates of the team, of whatever key, when each was recorded, corrected, approved."""
+    c = gpu_hour_rate.c
+    columns = (c.id, c.recorded_at, c.superseded_by, c.superseded_at, c.approved_at)
+    return list(connection.execute(select(*columns).where(c.team_id == team_id)))
+
+
 def list_known(
     connection: Connection, team_id: UUID, key: RateKey, *, as_of: datetime | None
 ) -> list[Row[Any]]:

@@ -8,6 +8,7 @@ from uuid import UUID
 import msgspec
 
 from service.db import audit_chains
+from service.db.api_keys import list_public_ids
 from service.db.audit import NO_HASH, AuditFilter, last_sequence, list_from
 from service.db.engine import Connection, Database, Row
 from service.jobs.audit_documents import AuditEventOut
@@ -21,7 +22,16 @@ UNSEALED_SINCE: Final = timedelta(minutes=1)
 MAX_FINDINGS: Final = 50
 
 Kind = Literal[
-    "altered", "moved", "unlinked", "removed", "inserted", "chain", "unpruned", "head", "unsealed"
+    "altered",
+    "moved",
+    "unlinked",
+    "removed",
+    "inserted",
+    "chain",
+    "unpruned",
+    "head",
+    "unrecorded",
+    "unsealed",
 ]
 
 
@@ -68,6 +78,7 @@ class _Walk:
         self.warnings: list[Finding] = []
         self.is_pruning_confirmed = chain.pruned_sequence == 0
         self.kept_hash: str | None = None
+        self.made_keys: set[str] = set()
 
     def find(self, kind: Kind, sequence: int, sentence: str) -> None:
         """Note a finding."""
@@ -91,6 +102,8 @@ class _Walk:
         self.is_pruning_confirmed |= confirms(
             event, self.chain.pruned_sequence, self.chain.pruned_hash
         )
+        if event.action == "create_api_key" and event.outcome == "done":
+            self.made_keys.add(event.subject)
         if self.kept is not None and sequence == self.kept.sequence:
             self.kept_hash = event.hash
         self.expected = sequence + 1
@@ -206,6 +219,9 @@ def _check_team(connection: Connection, chain: Row[Any], kept: Head | None) -> C
     for row in _events(connection, chain.of_team):
         walk.take(event_of(row))
     walk.end()
+    if not chain.pruned_sequence:
+        for finding in _unrecorded(connection, chain.of_team, walk.made_keys):
+            walk.find(finding.kind, finding.sequence, finding.sentence)
     return Checked(
         team=chain.slug,
         num_events=walk.num_events,
@@ -224,6 +240,7 @@ def _without_chain(connection: Connection, team: Row[Any], kept: Head | None) ->
     if last:
         sentence = f"events up to {last} are there, but the row of the chain was removed"
         findings.append(Finding(kind="chain", sequence=last, sentence=sentence))
+    findings += _unrecorded(connection, team.of_team, set())[:MAX_FINDINGS]
     if kept is not None:
         sentence = f"event {kept.sequence}, the head kept, is not there, nor is any chain"
         findings.append(Finding(kind="head", sequence=kept.sequence, sentence=sentence))
@@ -236,6 +253,24 @@ def _without_chain(connection: Connection, team: Row[Any], kept: Head | None) ->
         num_findings=len(findings),
         warnings=[],
     )
+
+
+def _unrecorded(connection: Connection, team_id: UUID, made: set[str]) -> list[Finding]:
+    """API keys without the event of their making: since there are keys, each has one.
+
+    So that a trail is missed that was removed as a whole, with the row of its chain, and begun
+    anew. Pruning takes such events away, and leaves the chain's row, which says so.
+    """
+    return [
+        Finding(
+            kind="unrecorded",
+            sequence=0,
+            sentence=f"the API key {public_id} is there, but not the event of its making: "
+            "events were removed",
+        )
+        for public_id in list_public_ids(connection, team_id)
+        if f"api-key/{public_id}" not in made
+    ]
 
 
 def _events(connection: Connection, team_id: UUID) -> Iterator[Row[Any]]:

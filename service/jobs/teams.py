@@ -8,10 +8,12 @@ from msgspec import Struct
 
 from service.db import teams as rows
 from service.db.engine import Connection, Row
+from service.db.rates import list_states
 from service.errors import ConflictError, FieldFault, InvalidError, NotFoundError
 from service.jobs import audit
 from service.jobs.actors import Actor, program
 from service.jobs.labels import label_faults, slug_faults
+from service.jobs.rate_approvals import pricing_rows
 
 MAX_NAME_LENGTH = 200
 
@@ -24,6 +26,22 @@ class TeamOut(Struct, frozen=True, kw_only=True):
     name: str
     created_at: datetime
     rate_approval_required: bool
+
+
+class DemandEffect(Struct, frozen=True, kw_only=True):
+    """What rates price after a change of the demand, and not before, or the other way round."""
+
+    required: bool
+    num_current: int
+    # Current rates that nobody has approved
+    num_unapproved: int
+    # Approved rates whose correction is not approved: they price under the demand only
+    num_corrected: int
+
+    @property
+    def changes_prices(self) -> bool:
+        """Whether any rate begins or ceases to price."""
+        return self.num_unapproved > 0
 
 
 def create_team(
@@ -53,6 +71,23 @@ def read_team(connection: Connection, slug: str) -> TeamOut:
 def list_teams(connection: Connection) -> list[TeamOut]:
     """All teams by slug."""
     return [_team_out(row) for row in rows.list_teams(connection)]
+
+
+def demand_effect(connection: Connection, slug: str, *, required: bool) -> DemandEffect:
+    """What it changes to demand approval of the team's rates from now on, or not to.
+
+    Nothing where that is so already. Raises `NotFoundError`.
+    """
+    team = read_team(connection, slug)
+    found = [] if team.rate_approval_required == required else list_states(connection, team.id)
+    current = {row.id for row in pricing_rows(found, None, approval_required=False)}
+    approved = {row.id for row in pricing_rows(found, None, approval_required=True)}
+    return DemandEffect(
+        required=required,
+        num_current=len(current),
+        num_unapproved=len(current - approved),
+        num_corrected=len(approved - current),
+    )
 
 
 def change_team(

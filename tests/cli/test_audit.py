@@ -66,7 +66,7 @@ def test_verify_says_what_cannot_be_checked(sqlite_url: str) -> None:
     assert trainard(*call, "--team", "nobody").exit_code == 1
     missing = trainard("audit", "verify", "--database-url", "sqlite:///missing.db")
     assert missing.exit_code == 1
-    assert "there is no such file" in missing.stderr
+    assert "there is no database at sqlite:///missing.db" in missing.stderr
 
 
 def test_export(database: Database, database_url: str, tmp_path: Path) -> None:

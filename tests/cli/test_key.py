@@ -2,16 +2,21 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 
 from service.cli import key, team
+from service.cli.databases import without_password
 from service.db.engine import Database
 from service.jobs.actors import Actor
 from service.jobs.key_checks import actor_of_key
+from service.jobs.rate_approvals import approve_rate
+from service.jobs.rate_documents import RateIn, RateOut
+from service.jobs.rates import create_rate
+from service.reports.money import Money
 from tests.cli.conftest import Program, environment
 
 Run = Callable[..., Result]
@@ -21,9 +26,10 @@ Run = Callable[..., Result]
 def run(database_url: str) -> Run:
     """Call `trainard key …` or `trainard team …` on the database of the test."""
 
-    def call(group: str, *arguments: str) -> Result:
+    def call(group: str, *arguments: str, stdin: str = "") -> Result:
         command = {"key": key.command, "team": team.command}[group]
-        return CliRunner().invoke(command, [*arguments, "--database-url", database_url])
+        given = [*arguments, "--database-url", database_url]
+        return CliRunner().invoke(command, given, input=stdin)
 
     return call
 
@@ -109,7 +115,7 @@ def test_a_whole_key_on_the_command_line_is_not_repeated(run: Run) -> None:
 def test_a_team_is_changed(run: Run) -> None:
     assert "is made" in run("team", "create", "infra", "--name", "Infrastructure").stdout
     strict = run("team", "update", "infra", "--require-rate-approval")
-    assert "need a second person's approval" in strict.stdout
+    assert strict.stdout == "Team infra (Infrastructure): rates must be approved to price.\n"
     *_, row = run("team", "list").stdout.splitlines()
     assert row.split()[:2] == ["infra", "Infrastructure"]
     assert row.endswith("required")
@@ -117,6 +123,109 @@ def test_a_team_is_changed(run: Run) -> None:
     assert run("team", "update", "infra").exit_code == 2
     assert "'infra' already" in run("team", "create", "infra").stderr
     assert "'nobody'" in run("team", "update", "nobody", "--name", "x").stderr
+
+
+def record_rates(database_url: str, number: int) -> list[RateOut]:
+    database = Database(database_url)
+    try:
+        with database.write() as connection:
+            return [
+                create_rate(
+                    connection,
+                    Actor(name="anna", principal="key:anna", role="finance"),
+                    RateIn(
+                        gpu_type=f"GPU{count}",
+                        cost_center=None,
+                        price_per_gpu_hour=Money(amount="2.00", currency="EUR"),
+                        valid_from=date(2027, 1, 1),
+                        valid_until=None,
+                        source="memo",
+                    ),
+                )
+                for count in range(number)
+            ]
+    finally:
+        database.close()
+
+
+def approve_first(database_url: str, rate: RateOut) -> None:
+    database = Database(database_url)
+    try:
+        with database.write() as connection:
+            bert = Actor(name="bert", principal="key:bert", role="finance")
+            approve_rate(connection, bert, rate.id, version=rate.version)
+    finally:
+        database.close()
+
+
+def test_a_demand_that_changes_prices_says_so_and_asks(run: Run, database_url: str) -> None:
+    approve_first(database_url, record_rates(database_url, 4)[0])
+    ceasing = (
+        "3 of 4 current rates of the team are not approved and price nothing from now on: "
+        "approve them (GET /v1/gpu-hour-rates?approved=false, "
+        "POST /v1/gpu-hour-rates/{id}/approval)."
+    )
+    for option, sentence in (
+        ("--require-rate-approval", ceasing),
+        ("--no-require-rate-approval", "3 rates that nobody has approved price from now on."),
+    ):
+        before = run("team", "list").stdout
+        refused = run("team", "update", "default", option)
+        assert refused.exit_code == 2
+        said = " ".join(refused.stderr.replace("│", " ").split())
+        assert f"{sentence} Nothing has changed: add --yes if that is meant." in said
+        assert run("team", "list").stdout == before
+        done = run("team", "update", "default", option, "--yes")
+        assert done.exit_code == 0, done.stderr
+        assert done.stdout.splitlines()[1:] == [sentence]
+        # What is so already changes nothing, and asks nothing.
+        assert len(run("team", "update", "default", option).stdout.splitlines()) == 1
+
+
+def test_on_a_terminal_it_is_asked(
+    run: Run, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record_rates(database_url, 1)
+    monkeypatch.setattr(team, "is_terminal", lambda: True)
+    call = ("team", "update", "default", "--require-rate-approval")
+    refused = run(*call, stdin="n\n")
+    assert refused.exit_code == 1
+    assert "1 of 1 current rate of the team is not approved and prices nothing" in refused.stderr
+    assert json.loads(run("team", "list", "--json").stdout)[0]["rate_approval_required"] is False
+    assert run(*call, stdin="y\n").exit_code == 0
+    assert json.loads(run("team", "list", "--json").stdout)[0]["rate_approval_required"] is True
+
+
+def test_a_key_that_cannot_be_printed_is_not_made(trainard: Program, tmp_path: Path) -> None:
+    for redirection, words in (
+        (">/dev/full", "the key cannot be printed, so it is not made: No space left on device"),
+        (">&-", "standard output is closed, so the key could not be shown: it is not made"),
+    ):
+        script = f'"$0" -W error -m service key create --role admin --team new {redirection}'
+        done = subprocess.run(
+            ["sh", "-c", script, sys.executable],
+            cwd=tmp_path,
+            env=environment(),
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=120,
+        )
+        assert done.returncode == 1
+        said = " ".join(done.stderr.replace("│", " ").split())
+        assert words in said
+        assert "Traceback" not in said
+        assert "Exception ignored" not in said
+    assert trainard("migrate").returncode == 0
+    assert [row["slug"] for row in json.loads(trainard("team", "list", "--json").stdout)] == [
+        "default"
+    ]
+    assert trainard("key", "list").stdout == "no keys of team 'default'\n"
+
+
+def test_it_says_into_which_database_the_key_went(run: Run, database_url: str) -> None:
+    made = run("key", "create", "--role", "viewer")
+    assert f"Database: {without_password(database_url)}\n" in made.stderr
 
 
 def test_the_shell_gets_the_key_of_a_database_that_was_not_there(

@@ -9,9 +9,14 @@ from service.db.audit import NO_HASH
 from service.db.engine import Database
 from service.db.tables import audit_chain, audit_event
 from service.jobs import audit_checks
+from service.jobs.actors import program
+from service.jobs.api_keys import create_key
 from service.jobs.audit_checks import Head
+from service.jobs.audit_pruning import prune
 from service.jobs.audit_sealing import seal
+from service.jobs.key_documents import KeyIn
 from tests.jobs.audit_trails import (
+    age,
     change,
     change_chain,
     checked,
@@ -185,6 +190,41 @@ def test_a_head_of_events_that_are_gone(trail: Database) -> None:
         connection.execute(delete(audit_chain))
     assert kinds(trail) == []
     assert kinds(trail, kept) == [("head", 7)]
+
+
+def make_key(database: Database, name: str = "first") -> str:
+    with database.write() as connection:
+        document = KeyIn(name=name, role="admin")
+        return create_key(connection, program("key"), document).public_id
+
+
+def test_a_trail_that_was_removed_as_a_whole(database: Database) -> None:
+    """Each key has an event, so that a team with keys and without a trail is found."""
+    public_ids = [make_key(database), make_key(database, "second")]
+    seal(database)
+    assert kinds(database) == []
+    with database.write() as connection:
+        connection.execute(delete(audit_event))
+        connection.execute(delete(audit_chain))
+    found = checked(database)
+    assert [finding.kind for finding in found.findings] == ["unrecorded"] * 2
+    assert (found.num_events, found.num_findings) == (0, 2)
+    for finding, public_id in zip(found.findings, public_ids, strict=True):
+        assert f"the API key {public_id} is there, but not the event" in finding.sentence
+    # Begun anew by whatever is recorded next: still found.
+    make_key(database, "third")
+    seal(database)
+    assert kinds(database) == [("unrecorded", 0)] * 2
+
+
+def test_keys_whose_events_were_pruned(database: Database) -> None:
+    make_key(database)
+    record(database)
+    age(database, range(1, 3), 40)
+    seal(database)
+    assert sum(prune(database, 30)) == 2
+    seal(database)
+    assert kinds(database) == []
 
 
 def test_events_that_wait_long_for_their_seal_are_a_warning(trail: Database) -> None:

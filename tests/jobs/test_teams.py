@@ -1,10 +1,20 @@
+from datetime import date
+
 import pytest
 
 from service.db.audit import events_of
 from service.db.engine import Database
 from service.errors import ConflictError, InvalidError, NotFoundError
 from service.jobs import teams
-from service.jobs.actors import DEFAULT_TEAM_ID
+from service.jobs.actors import DEFAULT_TEAM_ID, Actor
+from service.jobs.rate_approvals import approve_rate
+from service.jobs.rate_corrections import correct_rate
+from service.jobs.rate_documents import CorrectionIn, RateIn, RateOut
+from service.jobs.rates import create_rate
+from service.reports.money import Money
+
+ANNA = Actor(name="anna", principal="key:anna", role="finance")
+BERT = Actor(name="bert", principal="key:bert", role="finance")
 
 
 def test_a_team_is_made_once(database: Database) -> None:
@@ -36,6 +46,40 @@ def test_only_what_is_given_changes(database: Database) -> None:
     with database.read() as connection:
         changed = [event.changed for event in events_of(connection, DEFAULT_TEAM_ID)]
     assert changed == [["name"], ["rate_approval_required"], ["rate_approval_required"]]
+
+
+def rate(database: Database, gpu_type: str) -> RateOut:
+    document = RateIn(
+        gpu_type=gpu_type,
+        cost_center=None,
+        price_per_gpu_hour=Money(amount="2.00", currency="EUR"),
+        valid_from=date(2027, 1, 1),
+        valid_until=None,
+        source="memo",
+    )
+    with database.write() as connection:
+        return create_rate(connection, ANNA, document)
+
+
+def effect(database: Database, *, required: bool) -> tuple[int, int, int]:
+    with database.read() as connection:
+        found = teams.demand_effect(connection, "default", required=required)
+    return found.num_current, found.num_unapproved, found.num_corrected
+
+
+def test_what_a_demand_changes_is_counted(database: Database) -> None:
+    first, second, _ = (rate(database, gpu_type) for gpu_type in ("A", "B", "C"))
+    with database.write() as connection:
+        approve_rate(connection, BERT, first.id, version=1)
+        approve_rate(connection, BERT, second.id, version=1)
+        change = CorrectionIn(reason="wrong", valid_until=date(2027, 6, 1))
+        correct_rate(connection, ANNA, second.id, change, version=2)
+    assert effect(database, required=True) == (3, 2, 1)
+    assert effect(database, required=False) == (0, 0, 0)
+    with database.write() as connection:
+        teams.change_team(connection, "team", "default", rate_approval_required=True)
+    assert effect(database, required=True) == (0, 0, 0)
+    assert effect(database, required=False) == (3, 2, 1)
 
 
 @pytest.mark.parametrize(
