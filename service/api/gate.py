@@ -55,7 +55,8 @@ class AccessGate:
 
     async def note_answer(self, request: ApiRequest, contract: Contract, status: int) -> None:
         """Record a reading of money before it leaves; nobody is known while the service is open."""
-        if not contract.reveals_costs or status not in {200, 201, 206}:
+        is_replay = contract.scope == "costs:write" and request.state.get("replayed", False)
+        if not (contract.reveals_costs or is_replay) or status not in {200, 201, 206}:
             return
         if request.state.get("shows_no_costs"):
             return

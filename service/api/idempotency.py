@@ -50,6 +50,8 @@ async def create_once(request: ApiRequest, create: Callable[[Connection], Create
     stored, replayed = await in_thread(
         partial(run_once, database, keyed, lambda connection: _stored(create(connection)))
     )
+    # For the gate: what a change is answered with again has no event of a change.
+    request.state.replayed = replayed
     return _answered(stored, {"Idempotent-Replayed": "true"} if replayed else {})
 
 

@@ -346,3 +346,14 @@ def test_another_principal_with_the_same_key_gets_its_own_answer(place: Place) -
     again = place.client.post(BATCHES, json=body, headers={**key, **place.other})
     assert (again.json(), again.headers["idempotent-replayed"]) == (theirs.json(), "true")
     complete(place.database)
+
+
+def test_a_price_that_is_answered_again_is_a_reading(place: Place) -> None:
+    path = f"{RATES}/{place.rate()}"
+    body = {"valid_until": "2027-01-01", "reason": "it ends"}
+    headers = {**place.etag(path), "Idempotency-Key": "once-more"}
+    for outcomes in (["done"], ["done", "read"]):
+        answer = place.send("POST", f"{path}/corrections", json=body, headers=headers)
+        assert answer.status_code == 201
+        found = [event for event in events(place.database) if event.action == "correct_rate"]
+        assert sorted(event.outcome for event in found) == outcomes
