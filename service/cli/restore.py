@@ -1,13 +1,20 @@
 """`trainard restore`: a copy in the place of the embedded database."""
 
+import sys
 from pathlib import Path
 
 import rich_click as click
 
 from service.cli.databases import database_option, settings_with, usable_database, without_password
+from service.cli.faults import BAD_INPUT
 from service.cli.postgres_copies import refuse_postgresql
 from service.errors import TrainardError
-from service.jobs.restores import Restored, restore
+from service.jobs.restores import KeysLostError, Restored, restore
+
+OPEN = (
+    "WARNING: this database has no API key: everybody who reaches the service may read and change "
+    "all, prices too. Make one before you serve it: trainard key create --role admin"
+)
 
 
 @click.command("restore")
@@ -17,8 +24,15 @@ from service.jobs.restores import Restored, restore
     metavar="HEX",
     help="What `trainard backup` printed: finds a changed byte wherever it is, also in a value.",
 )
+@click.option(
+    "--without-keys",
+    is_flag=True,
+    help="Also when the copy has no API key, but the database has: the service is open then.",
+)
 @database_option
-def command(*, file: Path, sha256: str | None, database_url: str | None) -> None:
+def command(
+    *, file: Path, sha256: str | None, without_keys: bool, database_url: str | None
+) -> None:
     """Put a copy in the place of the embedded database.
 
     Stop the service first. The copy is checked, brought to this version's tables and put in place
@@ -35,12 +49,23 @@ def command(*, file: Path, sha256: str | None, database_url: str | None) -> None
     click.echo(f"Checking {file} …", err=True)
     with usable_database(url):
         try:
-            done = restore(url, file, sha256=sha256)
+            done = restore(url, file, sha256=sha256, without_keys=without_keys)
+        except KeysLostError as error:
+            click.echo(
+                f"Error: {error.detail}. Nothing has changed; --without-keys restores it all the "
+                "same.",
+                err=True,
+            )
+            sys.exit(BAD_INPUT)
         except TrainardError as error:
             raise click.ClickException(f"{error.detail}. Nothing has changed.") from error
         except OSError as error:
-            raise click.ClickException(f"{error.filename}: {error.strerror or error}") from error
+            raise click.ClickException(
+                f"{error.filename or file}: {error.strerror or error}"
+            ) from error
     click.echo(_report(without_password(url), file, done))
+    if not done.contents.num_keys:
+        click.echo(OPEN, err=True)
 
 
 def _report(shown: str, file: Path, done: Restored) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 from sqlalchemy import delete
 
+from service.db.backup_parts import SIDE_FILES, is_disk_fault, written_into
 from service.db.engine import Connection, Database
 from service.db.tables import worker
 from service.errors import ConflictError, InvalidError
@@ -19,7 +20,6 @@ Progress = Callable[[int, int], None]
 PAGES_PER_STEP = 1_000
 FAULTS_SHOWN = 3
 CLAIM_TIMEOUT_MS = 2_000
-SIDE_FILES = ("-wal", "-shm", "-journal")
 
 
 class Contents(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,7 +39,10 @@ class Contents(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def copy_database(database: Database, file: Path, progress: Progress) -> None:
-    """Copy one snapshot into an empty `file`, while others read and write the database."""
+    """Copy one snapshot into an empty `file`, while others read and write the database.
+
+    Raises `UnavailableError` when the disk of `file` does not take it.
+    """
     with database.read() as connection:
         # The transaction sees its snapshot from the first read on, and the copy is made in it:
         # without it, each write of somebody else would start the copy anew.
@@ -47,13 +50,22 @@ def copy_database(database: Database, file: Path, progress: Progress) -> None:
         source = connection.connection.driver_connection
         if not isinstance(source, sqlite3.Connection):
             raise TypeError(f"{source!r} is no SQLite connection")
-        with closing(sqlite3.connect(file)) as target:
+        with _readable(), written_into(file.parent), closing(sqlite3.connect(file)) as target:
             source.backup(
                 target,
                 pages=PAGES_PER_STEP,
                 progress=lambda _status, left, total: progress(left, total),
             )
-    make_single(file)
+    with written_into(file.parent):
+        make_single(file)
+
+
+@contextmanager
+def _readable() -> Iterator[None]:
+    try:
+        yield
+    except sqlite3.DatabaseError as error:
+        raise InvalidError(f"the database cannot be copied: {error}") from error
 
 
 def make_single(file: Path) -> None:
@@ -84,11 +96,13 @@ def check(file: Path, name: str) -> Contents:
                 raise InvalidError(f"{name} is damaged: rows of {tables} refer to rows not there")
             return _contents(connection, name)
     except sqlite3.DatabaseError as error:
+        if is_disk_fault(error):
+            raise
         raise InvalidError(f"{name} is no whole SQLite database: {error}") from error
 
 
 def _contents(connection: sqlite3.Connection, name: str) -> Contents:
-    names = {row[0] for row in connection.execute("SELECT name FROM sqlite_schema")}
+    names = _names(connection)
     if not {"alembic_version", "scenario_batch", "chunk_ledger"} <= names:
         raise InvalidError(f"{name} is a SQLite database, but none of Trainard's")
     revision = connection.execute("SELECT version_num FROM alembic_version").fetchone()
@@ -97,14 +111,23 @@ def _contents(connection: sqlite3.Connection, name: str) -> Contents:
     num_batches, num_points = connection.execute(
         "SELECT count(*), coalesce(sum(points_done), 0) FROM scenario_batch"
     ).fetchone()
-    num_keys = (
-        connection.execute("SELECT count(*) FROM api_key").fetchone()[0]
-        if "api_key" in names
-        else 0
-    )
     return Contents(
-        revision=revision[0], num_batches=num_batches, num_points=num_points, num_keys=num_keys
+        revision=revision[0],
+        num_batches=num_batches,
+        num_points=num_points,
+        num_keys=_num_keys(connection, names),
     )
+
+
+def _names(connection: sqlite3.Connection) -> set[str]:
+    return {row[0] for row in connection.execute("SELECT name FROM sqlite_schema")}
+
+
+def _num_keys(connection: sqlite3.Connection, names: set[str]) -> int:
+    if "api_key" not in names:
+        return 0
+    found: int = connection.execute("SELECT count(*) FROM api_key").fetchone()[0]
+    return found
 
 
 def forget_workers(connection: Connection) -> None:
@@ -113,10 +136,10 @@ def forget_workers(connection: Connection) -> None:
 
 
 @contextmanager
-def claimed(file: Path) -> Iterator[bool]:
+def claimed(file: Path) -> Iterator[int | None]:
     """Hold a database file alone while the block runs; nobody else can have it open.
 
-    Yields whether it is whole and in one file: of a damaged one the WAL stays. Raises
+    Yields how many API keys it has; None for a damaged one, whose WAL stays. Raises
     `ConflictError` when another process has it open, however idle.
     """
     with closing(sqlite3.connect(file, isolation_level=None)) as connection:
@@ -125,21 +148,30 @@ def claimed(file: Path) -> Iterator[bool]:
             # Leaving the WAL needs the file alone: every open connection holds a lock on it.
             connection.execute("PRAGMA journal_mode=DELETE").fetchone()
             connection.execute("BEGIN EXCLUSIVE")
+            names = _names(connection)
+            num_keys = _num_keys(connection, names) if "alembic_version" in names else None
         except sqlite3.OperationalError as error:
             if error.sqlite_errorcode & 0xFF in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}:
                 raise ConflictError(f"another process has {file} open: stop it first") from error
-            yield False
+            yield None
         except sqlite3.DatabaseError:
-            yield False
+            yield None
         else:
-            yield True
+            yield num_keys
 
 
 def put_in_place(staged: Path, file: Path, replaced: Path) -> None:
     """Let `staged` be the database; what was there goes on as `replaced`, if anything was.
 
-    Killed at any moment, it leaves the one or the other whole under the name `file`.
+    Killed at any moment, it leaves the one or the other whole under the name `file`. Raises
+    `UnavailableError` when the disk does not take it; nothing has changed then.
     """
+    with written_into(file.parent):
+        _rename(staged, file, replaced)
+    flush(file.parent)
+
+
+def _rename(staged: Path, file: Path, replaced: Path) -> None:
     if file.exists():
         os.link(file, replaced)
         for suffix in SIDE_FILES:
@@ -148,4 +180,3 @@ def put_in_place(staged: Path, file: Path, replaced: Path) -> None:
                 Path(f"{file}{suffix}").rename(f"{replaced}{suffix}")
         flush(file.parent)
     staged.replace(file)
-    flush(file.parent)

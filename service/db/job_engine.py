@@ -32,7 +32,11 @@ _SERVER_KEEPALIVE = (
 
 def job_file(database: Database) -> Path:
     """The engine's own SQLite file: `trainard.db` has `trainard-jobs.db` beside it."""
-    ours = Path(str(database.url.database))
+    return queue_beside(Path(str(database.url.database)))
+
+
+def queue_beside(ours: Path) -> Path:
+    """The engine's own SQLite file beside the database file `ours`."""
     return ours.with_name(f"{ours.stem}-jobs{ours.suffix}")
 
 

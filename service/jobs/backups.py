@@ -2,21 +2,20 @@
 
 import hashlib
 import os
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
 
 from service.db import backups, migrate
+from service.db.backup_parts import part_beside, written_into
+from service.db.backup_places import require_place
 from service.db.backups import Contents, Progress
 from service.db.engine import Database
 from service.errors import ConflictError
 from service.jobs import audit
 from service.jobs.actors import program
 
-__all__ = ["Backup", "Contents", "Progress", "back_up", "sha256_of", "temporary_beside"]
+__all__ = ["Backup", "Contents", "Progress", "back_up", "sha256_of"]
 
 
 class Backup(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,11 +32,13 @@ def back_up(
     """Write a copy to `file`, which only its owner may read: it holds prices.
 
     It appears under its name when it is whole, checked and on the disk. Raises `ConflictError`
-    when there is a file already and `InvalidError` when the database itself is damaged.
+    when there is a file already, `InvalidError` when that must not be replaced (it is the database
+    itself, a link, a device) or the database is damaged, `UnavailableError` when the disk is full.
     """
+    require_place(database, file)
     if not overwrite and file.exists():
         raise ConflictError(f"{file} exists already")
-    with temporary_beside(file) as copy:
+    with part_beside(file) as copy:
         backups.copy_database(database, copy, progress)
         contents = backups.check(copy, "the copy")
         made = Backup(contents=contents, num_bytes=copy.stat().st_size, sha256=sha256_of(copy))
@@ -53,21 +54,11 @@ def back_up(
                     detail=f"{made.num_bytes} bytes, SHA-256 {made.sha256}",
                 )
             # Before the commit: no copy is left that nobody knows of.
-            _publish(copy, file, overwrite=overwrite)
+            # What has the name may be another file by now than when the copy began.
+            require_place(database, file)
+            with written_into(file.parent):
+                _publish(copy, file, overwrite=overwrite)
     return made
-
-
-@contextmanager
-def temporary_beside(file: Path) -> Iterator[Path]:
-    """An empty file in the same folder, for its owner only; removed if it is still there."""
-    descriptor, name = tempfile.mkstemp(prefix=f".{file.name}.", suffix=".part", dir=file.parent)
-    os.close(descriptor)
-    made = Path(name)
-    try:
-        yield made
-    finally:
-        for suffix in ("", *backups.SIDE_FILES):
-            Path(f"{made}{suffix}").unlink(missing_ok=True)
 
 
 def sha256_of(file: Path) -> str:

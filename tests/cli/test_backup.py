@@ -244,11 +244,38 @@ def test_a_damaged_database_is_replaced_and_kept(
     refused = trainard("backup", "other.db")
     assert refused.returncode == 1
     assert not (tmp_path / "other.db").exists()
-    restored = trainard("restore", "copy.db")
+    # Whether it had keys cannot be told.
+    refused = trainard("restore", "copy.db")
+    assert (refused.returncode, "cannot be read, and may have had some" in refused.stderr) == (
+        2,
+        True,
+    )
+    restored = trainard("restore", "copy.db", "--without-keys")
     assert restored.returncode == 0, restored.stderr
     assert counts(database) == (1, 15, ["restore"])
     (kept,) = database.parent.glob("*.before-restore-*Z")
     assert kept.read_bytes() == b"\xa5" * 20_000
+
+
+def test_keys_are_not_lost_and_the_database_not_replaced_without_a_word(
+    trainard: Program, database: Path
+) -> None:
+    assert trainard("backup", "copy.db").returncode == 0
+    assert trainard("key", "create", "--role", "admin").returncode == 0
+    node = database.stat().st_ino
+    refused = trainard("backup", "--force", "data/trainard.db")
+    assert (refused.returncode, database.stat().st_ino) == (1, node)
+    assert "of the database itself" in refused.stderr
+    refused = trainard("restore", "copy.db")
+    assert (refused.returncode, database.stat().st_ino) == (2, node)
+    assert "data/trainard.db has 1: with it, everybody" in refused.stderr
+    assert "Nothing has changed; --without-keys restores it all the same." in refused.stderr
+    restored = trainard("restore", "copy.db", "--without-keys")
+    assert restored.returncode == 0, restored.stderr
+    assert "WARNING: this database has no API key" in restored.stderr
+    (kept,) = database.parent.glob("*.before-restore-*")
+    restored = trainard("restore", str(kept))
+    assert (restored.returncode, "WARNING" in restored.stderr) == (0, False)
 
 
 def test_a_database_that_is_not_there_is_not_copied(trainard: Program, tmp_path: Path) -> None:

@@ -14,11 +14,15 @@ from typing import NamedTuple
 import pytest
 from sqlalchemy import func, select
 
+from service.db.api_keys import any_key
 from service.db.engine import Database
 from service.db.tables import audit_event, scenario_batch
 from service.errors import ConflictError, InvalidError
+from service.jobs.actors import program
+from service.jobs.api_keys import create_key
 from service.jobs.backups import back_up
-from service.jobs.restores import restore
+from service.jobs.key_documents import KeyIn
+from service.jobs.restores import KeysLostError, restore
 from tests.jobs.batch_bodies import SIZES, item, run
 
 ROOT = Path(__file__).parents[2]
@@ -205,5 +209,46 @@ def test_a_restore_that_is_killed_leaves_a_whole_database(
     with closing(sqlite3.connect(file)) as opened:
         assert opened.execute("PRAGMA integrity_check").fetchone() == ("ok",)
     assert held(file) == (1, 15, there)
+    # What the killed one left goes with the next.
+    assert len(list(tmp_path.glob(".trainard.db.*.part-lock"))) == 1
     restore(f"sqlite:///{file}", made.copy)
     assert held(file) == (1, 15, ["restore"])
+    assert list(tmp_path.glob(".*")) == []
+
+
+def make_key(url: str) -> None:
+    database = Database(url)
+    with database.write() as connection:
+        create_key(connection, program("key"), KeyIn(name="first", role="admin"))
+    database.close()
+
+
+def test_a_copy_without_keys_does_not_open_a_service_that_has_some(case: Case) -> None:
+    make_key(case.url)
+    node = case.file.stat().st_ino
+    with pytest.raises(KeysLostError, match=r"no API key, but .*trainard.db has 1:"):
+        restore(case.url, case.copy)
+    assert case.file.stat().st_ino == node
+    assert list(case.file.parent.glob("*.before-restore-*")) == []
+    database = Database(case.url)
+    with database.read() as connection:
+        assert any_key(connection)
+    database.close()
+    assert restore(case.url, case.copy, without_keys=True).contents.num_keys == 0
+    assert held(case.file) == (1, 15, ["restore"])
+
+
+def test_a_copy_with_keys_is_restored_over_one_with_others(case: Case, tmp_path: Path) -> None:
+    make_key(case.url)
+    database = Database(case.url)
+    back_up(database, tmp_path / "keyed.db", progress=lambda *_: None)
+    database.close()
+    assert restore(case.url, tmp_path / "keyed.db").contents.num_keys == 1
+
+
+def test_a_copy_whose_tables_are_not_those_of_its_revision_is_refused(case: Case) -> None:
+    with closing(sqlite3.connect(case.copy)) as copy, copy:
+        copy.execute("DROP TABLE audit_chain")
+    with pytest.raises(InvalidError, match="cannot be brought up to date: no such table"):
+        restore(case.url, case.copy)
+    assert held(case.file) == (1, 15, ["backup"])
