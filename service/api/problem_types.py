@@ -311,8 +311,8 @@ PROBLEM_TYPES: Final[dict[str, ProblemType]] = dict(
             "not-ready",
             503,
             "The service is not ready",
-            "The database cannot be reached, or its tables are of another version than the "
-            "program; trainard migrate brings them up to date.",
+            "The database cannot be reached, its disk is full, or its tables are of another "
+            "version than the program; trainard migrate brings them up to date.",
         ),
     )
 )

@@ -15,6 +15,7 @@ from service.api.parameters import ParameterFault
 from service.api.problem_types import PROBLEM_TYPES, ProblemType
 from service.api.tracing import trace_id_of
 from service.db.engine import OperationalError
+from service.db.failures import cause_of, disk_fault
 from service.errors import Fault, OverLimitError, TrainardError, UnsupportedEncodingError
 from service.model.problems import InvalidScenario
 
@@ -91,8 +92,7 @@ def answer_error(request: ApiRequest, error: Exception) -> ApiResponse:
         headers["Accept-Encoding"] = "identity"
     if kind.status == 401:
         headers["WWW-Authenticate"] = 'Bearer realm="trainard"'
-    if kind.status >= 500 and not isinstance(error, TrainardError):
-        log.error("request_failed", trace_id=trace_id_of(request.scope), exc_info=error)
+    _log_failure(trace_id_of(request.scope), error, kind)
     problem = Problem(
         type=kind.uri,
         title=kind.title,
@@ -103,6 +103,16 @@ def answer_error(request: ApiRequest, error: Exception) -> ApiResponse:
         trace_id=trace_id_of(request.scope),
     )
     return Response(encode(problem), status_code=kind.status, media_type=PROBLEM, headers=headers)
+
+
+def _log_failure(trace_id: str, error: Exception, kind: ProblemType) -> None:
+    if kind.status < 500 or isinstance(error, TrainardError):
+        return
+    if isinstance(error, OperationalError):
+        # Every request fails so while the database is away or full: a trace each would fill disks.
+        log.warning("request_failed", trace_id=trace_id, reason=cause_of(error))
+    else:
+        log.error("request_failed", trace_id=trace_id, exc_info=error)
 
 
 def allowed_methods(methods: str | Iterable[str]) -> str:
@@ -132,11 +142,12 @@ def _detail(request: ApiRequest, error: Exception, kind: ProblemType) -> str:
         return error.detail
     if isinstance(error, InvalidScenario):
         return str(error)
+    if isinstance(error, OperationalError):
+        return disk_fault(error) or "the database does not answer"
     sentence = {
         "unknown-route": "{path} is no address of this service",
         "method-not-allowed": "{path} does not know the method {method}",
         "too-large": "the body has {size} bytes, but the limit is {limit} bytes",
-        "unavailable": "the database does not answer",
         # The text of an unexpected error may hold SQL or values of others: only the log has it.
         "internal-error": "an unexpected error; it is logged under the trace_id",
     }.get(kind.slug)

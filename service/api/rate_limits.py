@@ -10,8 +10,11 @@ from functools import partial
 from typing import Any, Final, TypeAlias
 from uuid import UUID
 
+import structlog
+
 from service.api.transactions import in_thread
-from service.db.engine import Database
+from service.db.engine import Database, OperationalError
+from service.db.failures import cause_of, disk_fault
 from service.errors import OverLimitError
 from service.jobs.actors import Actor
 from service.jobs.usage import (
@@ -21,9 +24,12 @@ from service.jobs.usage import (
     REQUESTS_WINDOW_S,
     lease_requests,
     seconds_left,
+    slice_of,
     window_start,
 )
 from service.settings import Limits
+
+log = structlog.get_logger()
 
 Fields: TypeAlias = dict[bytes, bytes]
 
@@ -44,6 +50,8 @@ class _Share:
         self.leased = 0
         # Not taken by any process
         self.free: int | None = None
+        # Whether this process has answered on its own account
+        self.is_uncounted = False
         self.turn = asyncio.Lock()
 
 
@@ -62,6 +70,7 @@ class RequestRates:
         self._policy = _policy(limits)
         self._start = datetime.min.replace(tzinfo=UTC)
         self._shares: dict[tuple[UUID, str], _Share] = {}
+        self._warned_for: datetime | None = None
 
     async def admit(self, scope: Any, actor: Actor) -> None:
         """Count the request and keep the fields of its answer; raises `OverLimitError` (429)."""
@@ -82,8 +91,11 @@ class RequestRates:
         left = share.leased + (share.free or 0)
         fields[b"ratelimit"] = f'"{REQUESTS}";r={left};t={left_s}'.encode()
         if is_over:
+            limit, reason = self._limit, ""
+            if share.is_uncounted:
+                limit, reason = slice_of(limit), ", because they cannot be counted now"
             raise OverLimitError(
-                f"{self._limit} requests a minute are answered to {actor.name}; the next minute "
+                f"{limit} requests a minute are answered to {actor.name}{reason}; the next minute "
                 f"begins in {left_s} s",
                 retry_after_s=left_s,
             )
@@ -98,8 +110,28 @@ class RequestRates:
         async with share.turn:
             # One of those who waited with this one may have taken enough for all.
             while not share.leased and share.free != 0:
-                leased, share.free = await in_thread(partial(self._taken, share.start, actor))
-                share.leased += leased
+                try:
+                    leased, share.free = await in_thread(partial(self._taken, share.start, actor))
+                except OperationalError as error:
+                    if disk_fault(error) is None:
+                        raise
+                    self._go_uncounted(share, error)
+                else:
+                    share.leased += leased
+
+    def _go_uncounted(self, share: _Share, error: OperationalError) -> None:
+        """Answer one slice in this minute that no other process knows of.
+
+        A full disk can still be read: it must not take the service away from all readers.
+        """
+        if share.is_uncounted:
+            share.free = 0
+            return
+        share.is_uncounted = True
+        share.leased += slice_of(self._limit)
+        if self._warned_for != share.start:
+            self._warned_for = share.start
+            log.warning("requests_not_counted", reason=cause_of(error))
 
     def _taken(self, start: datetime, actor: Actor) -> tuple[int, int]:
         with self._database.write() as connection:

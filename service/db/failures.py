@@ -25,8 +25,10 @@ class NotStoredError(Exception):
     """The database refuses to store something, and trying again at once would not help."""
 
 
-_FULL = ("database or disk is full", "disk I/O error")
+_FULL = "database or disk is full"
+_BROKEN = "disk I/O error"
 _INSUFFICIENT_RESOURCES = "53"
+_DISK_FULL = "53100"
 
 
 @contextmanager
@@ -41,16 +43,30 @@ def refusals_named() -> Iterator[None]:
     except IntegrityError as error:
         raise NotStoredError(_first_line(error)) from None
     except OperationalError as error:
-        state = getattr(error.orig, "sqlstate", None) or ""
-        reason = _first_line(error)
-        if state.startswith(_INSUFFICIENT_RESOURCES) or reason.startswith(_FULL):
-            raise NotStoredError(reason) from None
+        if _state(error).startswith(_INSUFFICIENT_RESOURCES) or disk_fault(error):
+            raise NotStoredError(_first_line(error)) from None
         raise
+
+
+def disk_fault(error: OperationalError) -> str | None:
+    """In words for callers, that the disk takes nothing; None when the reason is another one."""
+    reason = _first_line(error)
+    if _state(error) == _DISK_FULL or reason.startswith(_FULL):
+        return "the database's disk is full"
+    # SQLite says so of a full disk too, where it cannot make its files beside the database.
+    if reason.startswith(_BROKEN):
+        return "the database's disk is full or broken"
+    return None
 
 
 def cause_of(error: Exception) -> str:
     """What the driver said, in one line: without the statement, its values and links."""
     return _first_line(error) if isinstance(error, DBAPIError) else str(error)[:300]
+
+
+def _state(error: OperationalError) -> str:
+    state: str | None = getattr(error.orig, "sqlstate", None)
+    return state or ""
 
 
 def _first_line(error: DBAPIError) -> str:

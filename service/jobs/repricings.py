@@ -55,7 +55,9 @@ def reprice(
 ) -> PricingOut:
     """Price an ended batch with the rates that are current now.
 
-    The batch gets a new version: its document shows when its newest rates were read. Raises `ForbiddenError` unless the actor sees money, `NotFoundError`, `ConflictError` for a
+    The batch gets a new version: its document shows when its newest rates were read.
+
+    Raises `ForbiddenError` unless the actor sees money, `NotFoundError`, `ConflictError` for a
     batch that has not ended, and `InvalidError` without a currency or with an unknown one.
     """
     require_costs(actor, "to price a batch")

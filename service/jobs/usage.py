@@ -32,6 +32,11 @@ def seconds_left(now: datetime, length_s: int) -> int:
     return length_s - int(now.timestamp() % length_s)
 
 
+def slice_of(limit: int) -> int:
+    """How many requests a process takes at once."""
+    return max(1, limit // SLICES)
+
+
 def lease_requests(
     connection: Connection, actor: Actor, limit: int, start: datetime
 ) -> tuple[int, int]:
@@ -41,7 +46,7 @@ def lease_requests(
     whoever took them.
     """
     window = _window(actor.principal, REQUESTS, actor, start)
-    slice_ = max(1, limit // SLICES)
+    slice_ = slice_of(limit)
     while True:
         used = usage.add_within(connection, window, amount=slice_, limit=limit)
         if used is not None:

@@ -1,10 +1,12 @@
 import ast
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+import structlog
 from litestar import Litestar, get
 from litestar.exceptions import HTTPException
 from litestar.testing import TestClient
@@ -12,8 +14,13 @@ from litestar.testing import TestClient
 import service
 from service import errors
 from service.api.problem_types import PROBLEM_TYPES
-from service.db.engine import OperationalError
+from service.app import create_app
+from service.db.engine import Database, OperationalError
 from service.errors import FieldFault, TrainardError
+from service.settings import Settings
+from tests.api.access_keys import key_of
+from tests.full_disks import full_disk
+from tests.jobs.batch_bodies import SEED
 
 ProblemOf = Callable[[httpx.Response, str], dict[str, Any]]
 Client = TestClient[Litestar]
@@ -88,8 +95,37 @@ def test_a_database_that_is_away_is_a_503(app: Litestar, problem_of: ProblemOf) 
     with failing_client(app, gone) as client:
         answer = client.get("/failing")
     found = problem_of(answer, "unavailable")
-    assert "SELECT" not in found["detail"]
+    assert found["detail"] == "the database does not answer"
     assert answer.headers["retry-after"]
+
+
+def test_a_full_disk_is_named_and_logged_in_a_line(
+    database: Database, problem_of: ProblemOf, capsys: pytest.CaptureFixture[str]
+) -> None:
+    profile = {"slug": "a", "name": "a", "gpu_type": "H100", "defaults": SEED}
+    key = key_of(database, "admin")
+    app = create_app(Settings(), database)
+    with full_disk(database), TestClient(app, base_url="http://127.0.0.1") as client:
+        refused = client.post("/v1/cluster-profiles", json=profile, headers=key)
+        money = client.get("/v1/gpu-hour-rates", headers=key)
+        read = client.get("/v1/cluster-profiles", headers=key)
+    assert problem_of(refused, "unavailable")["detail"] == "the database's disk is full"
+    assert refused.headers["retry-after"]
+    # What cannot be recorded is not shown.
+    assert problem_of(money, "unavailable")["detail"] == (
+        "this is recorded in the audit trail, which cannot be written now: "
+        "the database's disk is full"
+    )
+    assert (read.status_code, read.json()["items"]) == (200, [])
+    logged = capsys.readouterr().err
+    assert "Traceback" not in logged
+    for event in ("request_failed", "audit_failed"):
+        (line,) = [line for line in logged.splitlines() if event in line]
+        said = json.loads(line)
+        assert said["level"] == "warning"
+        reason = "database or disk is full" if database.is_sqlite else "no space left on device"
+        assert reason in said["reason"]
+    structlog.reset_defaults()
 
 
 def test_another_http_error_is_a_problem_too(app: Litestar, problem_of: ProblemOf) -> None:

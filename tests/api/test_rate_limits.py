@@ -7,6 +7,7 @@ from typing import Any
 import anyio
 import httpx
 import pytest
+import structlog
 from litestar import Litestar
 from litestar.testing import TestClient
 
@@ -18,6 +19,7 @@ from service.jobs.actors import Actor
 from service.settings import Limits, Settings
 from tests.api.access_keys import key_of
 from tests.api.conftest import BASE_URL
+from tests.full_disks import full_disk
 from tests.jobs.batch_bodies import item, speeds
 
 Client = TestClient[Litestar]
@@ -122,6 +124,36 @@ def test_limits_that_do_not_exist_are_not_shown(
     answer = frozen.get("/v1/meta", headers=key)
     assert answer.headers.get("ratelimit-policy") == policy
     assert ("ratelimit" in answer.headers) == bool(limits.requests_per_minute)
+
+
+def test_a_full_disk_lets_readers_in_for_a_slice_a_minute(
+    database: Database, problem_of: ProblemOf, capsys: pytest.CaptureFixture[str]
+) -> None:
+    key = key_of(database, "viewer")
+    app = create_app(Settings(limits=Limits(requests_per_minute=60)), database)
+    with full_disk(database), TestClient(app, base_url=BASE_URL) as client:
+        freeze(client)
+        answers = [client.get("/v1/cluster-profiles", headers=key) for _ in range(5)]
+        freeze(client, NOW + timedelta(seconds=40))
+        answers.append(client.get("/v1/cluster-profiles", headers=key))
+    statuses = [answer.status_code for answer in answers]
+    assert statuses == [200, 200, 200, 429, 429, 200]
+    detail = problem_of(answers[3], "too-many-requests")["detail"]
+    assert detail.startswith("3 requests a minute are answered to viewer of a test [")
+    assert "], because they cannot be counted now; the next minute" in detail
+    assert answers[3].headers["ratelimit"] == '"requests";r=0;t=40'
+    assert capsys.readouterr().err.count("requests_not_counted") == 2
+    structlog.reset_defaults()
+
+
+def test_with_room_again_requests_are_counted_again(
+    sqlite_database: Database, frozen: Client
+) -> None:
+    key = key_of(sqlite_database, "viewer")
+    with full_disk(sqlite_database):
+        assert frozen.get("/v1/cluster-profiles", headers=key).status_code == 200
+    answers = [frozen.get("/v1/cluster-profiles", headers=key) for _ in range(LIMIT + 1)]
+    assert [answer.status_code for answer in answers] == [*[200] * LIMIT, 429]
 
 
 @pytest.fixture

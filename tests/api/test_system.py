@@ -1,8 +1,10 @@
+import os
 import socket
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -57,6 +59,23 @@ def test_tables_of_another_version_are_not_ready(
     assert "older" in detail
     assert migrate.head() in detail
     assert answer.headers["retry-after"]
+
+
+def test_a_disk_with_little_room_is_not_ready(
+    client: Client, problem_of: ProblemOf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is told of the disk is that of the folder with the file."""
+    asked: list[Path] = []
+
+    def found(path: Path) -> os.statvfs_result:
+        asked.append(path)
+        # Blocks of 1024 bytes, of which 4095 are free for others than root.
+        return os.statvfs_result((4096, 1024, 99_999, 5_000, 4_095, 0, 0, 0, 0, 255))
+
+    monkeypatch.setattr("service.db.disk_space.os.statvfs", found)
+    detail = problem_of(client.get("/readyz"), "not-ready")["detail"]
+    assert detail == ("the database's disk is full but for 4.0 MiB; at least 4 MiB must be free")
+    assert asked == [Path(client.app.state.database.url.database).parent]
 
 
 def test_a_database_that_was_never_migrated_is_not_ready(
