@@ -4,6 +4,8 @@ import rich_click as click
 
 from service.cli.databases import database_option, settings_with, usable_database, without_password
 from service.db import migrate
+from service.db.engine import embedded_file
+from service.db.migration_losses import losses
 
 
 @click.command("migrate")
@@ -23,12 +25,12 @@ def command(*, database_url: str | None, revision: str, down_to: str | None, yes
 
         trainard migrate --database-url postgresql://trainard@db.example/trainard
     """
-    if down_to is not None and not yes:
-        raise click.UsageError(
-            f"migrating down to {down_to} removes tables or columns with what is in them; "
-            "add --yes if that is meant"
-        )
     url = settings_with(database_url).database_url
+    if down_to is not None:
+        lost = _losses(url, down_to)
+        if not yes:
+            raise click.UsageError(f"{lost}; add --yes if that is meant")
+        click.echo(f"{lost}.", err=True)
     with usable_database(url):
         before = migrate.current(url)
         if down_to is None:
@@ -37,6 +39,21 @@ def command(*, database_url: str | None, revision: str, down_to: str | None, yes
             migrate.downgrade(url, down_to)
         after = migrate.current(url)
     click.echo(f"{without_password(url)}: {_change(before, after)}")
+
+
+def _losses(url: str, down_to: str) -> str:
+    """What the migration takes away, found before it is done."""
+    with usable_database(url):
+        file = embedded_file(url)
+        if file is not None and not file.is_file():
+            raise click.ClickException(f"there is no database at {without_password(url)}")
+        found = losses(url, down_to)
+    what = ", ".join(f"{loss.place} ({loss.number:,})" for loss in found)
+    lost = f"what is in them: {what}" if found else "nothing else, they are empty"
+    return (
+        f"migrating down to {down_to} removes tables or columns of {without_password(url)}, with "
+        f"{lost}"
+    )
 
 
 def _change(before: str | None, after: str | None) -> str:

@@ -30,16 +30,21 @@ def migrations_folder() -> Path:
 
 def upgrade(url: str, revision: str = "head") -> None:
     """Migrate up to `revision`; of two starting processes the second waits and finds it done."""
-    with _locked(url) as connection:
+    with locked(url) as connection:
         _refuse_newer(connection)
         command.upgrade(_config(connection), revision)
 
 
 def downgrade(url: str, revision: str) -> None:
     """Migrate down to `revision` ("base": no tables at all)."""
-    with _locked(url) as connection:
-        _refuse_newer(connection)
-        command.downgrade(_config(connection), revision)
+    with locked(url) as connection:
+        downgrade_on(connection, revision)
+
+
+def downgrade_on(connection: Connection, revision: str) -> None:
+    """Migrate down in the open transaction of `locked`."""
+    _refuse_newer(connection)
+    command.downgrade(_config(connection), revision)
 
 
 def current(url: str) -> str | None:
@@ -94,7 +99,7 @@ def _config(connection: Connection) -> Config:
 
 
 @contextmanager
-def _locked(url: str) -> Iterator[Connection]:
+def locked(url: str) -> Iterator[Connection]:
     """One transaction that no second migration can enter.
 
     SQLite: `write()` begins as the only writer. PostgreSQL: an advisory lock that ends with
