@@ -65,7 +65,7 @@ def command(
             click.echo(f"Trainard is ready at {address} (docs: {address}/docs)")
             click.echo(f"Data: {without_password(url)}, log: {log}\n")
             batches = _show(client, price)
-            click.echo(_way_on(address, batches, with_key=client.auth is not None))
+            click.echo(way_on(address, batches, with_key=client.auth is not None))
             if not exits:
                 click.echo("\nServing until Ctrl-C.")
                 _wait_for_end(client)
@@ -118,7 +118,8 @@ def _end(*_: object) -> NoReturn:
     sys.exit(TERMINATED)
 
 
-def _way_on(address: str, batches: Batches, *, with_key: bool) -> str:
+def way_on(address: str, batches: Batches, *, with_key: bool) -> str:
+    """What to try next; `with_key`: the service answers nobody without one."""
     slow, fixed = batches.slow["id"], batches.fixed["id"]
     curl = f'curl -H "Authorization: Bearer ${VARIABLE}"' if with_key else "curl"
     results = f"{address}/v1/scenario-batches/{slow}/results"

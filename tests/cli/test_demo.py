@@ -1,12 +1,15 @@
 import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from service.cli.demo_report import clusters_table
-from tests.cli.conftest import Program, Start
+from service.cli.sent_keys import VARIABLE
+from tests.cli.conftest import Program, Start, environment
 
 
 def table_line(text: str, first: str) -> str:
@@ -26,6 +29,8 @@ def test_demo_prints_the_figures_and_ends(trainard: Program) -> None:
     (total,) = [line for line in done.stdout.splitlines() if line.startswith("all ")]
     assert "-167 " in total
     assert "/docs" in done.stdout
+    assert "worst points first:  curl 'http" in done.stdout
+    assert "Authorization" not in done.stdout
 
 
 def test_demo_again_on_the_same_file_reuses_everything(trainard: Program) -> None:
@@ -42,6 +47,27 @@ def test_demo_again_on_the_same_file_reuses_everything(trainard: Program) -> Non
     assert "by changed rates: 0.00 EUR" in priced.stdout
     again = trainard(*arguments, "--rate", "3.00", "--currency", "EUR")
     assert "kept the one that is there" in again.stdout
+
+
+def test_demo_on_a_database_with_keys_prints_what_works_there(
+    trainard: Program, tmp_path: Path
+) -> None:
+    at = ("--database-url", "sqlite:///keyed.db")
+    key = trainard("key", "create", "--role", "admin", *at).stdout.strip()
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-m", "service", "demo", "--exit", *at],
+        cwd=tmp_path,
+        env={**environment(), VARIABLE: key},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
+    )
+    lines = [line for line in done.stdout.splitlines() if "curl" in line]
+    assert len(lines) == 5
+    for line in lines:
+        assert 'curl -H "Authorization: Bearer $TRAINARD_API_KEY" ' in line
+    assert key not in done.stdout + done.stderr
 
 
 def test_bad_rate_is_a_sentence(trainard: Program) -> None:
