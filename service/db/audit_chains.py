@@ -42,6 +42,13 @@ def list_chains(connection: Connection) -> list[Row[Any]]:
     )
 
 
+def list_teamless(connection: Connection) -> list[UUID]:
+    """Teams that have events or a chain, but no row."""
+    owners = select(audit_event.c.team_id).union(select(audit_chain.c.team_id)).subquery()
+    known = select(team.c.id)
+    return list(connection.scalars(select(owners.c.team_id).where(owners.c.team_id.not_in(known))))
+
+
 def unsealed_teams(connection: Connection) -> list[UUID]:
     """Teams with events that are not sealed; it reads one row a team, and no event."""
     c = audit_chain.c

@@ -20,6 +20,8 @@ EVENTS_PER_PAGE: Final = 1_000
 UNSEALED_SINCE: Final = timedelta(minutes=1)
 # Further ones are counted: an event that is put in between may move all that follow.
 MAX_FINDINGS: Final = 50
+# What reading raises for values that no column of ours was ever given
+UNREADABLE: Final = (TypeError, ValueError, AttributeError, ArithmeticError, msgspec.MsgspecError)
 
 Kind = Literal[
     "altered",
@@ -32,6 +34,8 @@ Kind = Literal[
     "head",
     "unrecorded",
     "unsealed",
+    "unreadable",
+    "team",
 ]
 
 
@@ -210,15 +214,24 @@ def check(
         for chain in audit_chains.list_chains(connection):
             if team is None or chain.slug == team:
                 yield _check_team(connection, chain, head)
+        if team is None:
+            yield from map(_of_no_team, audit_chains.list_teamless(connection))
 
 
 def _check_team(connection: Connection, chain: Row[Any], kept: Head | None) -> Checked:
     if chain.team_id is None:
         return _without_chain(connection, chain, kept)
     walk = _Walk(chain, kept, datetime.now(UTC))
-    for row in _events(connection, chain.of_team):
-        walk.take(event_of(row))
-    walk.end()
+    try:
+        for row in _events(connection, chain.of_team):
+            walk.take(event_of(row))
+        walk.end()
+    except UNREADABLE as error:
+        sentence = (
+            f"what stands after event {walk.expected - 1} is none of Trainard's values; nothing "
+            f"behind it was compared: {type(error).__name__}"
+        )
+        walk.find("unreadable", walk.expected, sentence)
     if not chain.pruned_sequence:
         for finding in _unrecorded(connection, chain.of_team, walk.made_keys):
             walk.find(finding.kind, finding.sequence, finding.sentence)
@@ -230,6 +243,19 @@ def _check_team(connection: Connection, chain: Row[Any], kept: Head | None) -> C
         findings=walk.findings,
         num_findings=walk.num_findings,
         warnings=walk.warnings,
+    )
+
+
+def _of_no_team(team_id: UUID) -> Checked:
+    sentence = f"there are events or a chain of the team {team_id}, but its row was removed"
+    return Checked(
+        team=str(team_id),
+        num_events=0,
+        pruned_sequence=0,
+        head=Head(sequence=0, hash=NO_HASH),
+        findings=[Finding(kind="team", sequence=0, sentence=sentence)],
+        num_findings=1,
+        warnings=[],
     )
 
 

@@ -1,15 +1,17 @@
 """Tampering by SQL with real trails, on both databases: each kind is found where it was done."""
 
+import sqlite3
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from sqlalchemy import delete
+from sqlalchemy import delete, text
 
 from service.db.audit import NO_HASH
 from service.db.engine import Database
 from service.db.tables import audit_chain, audit_event
 from service.jobs import audit_checks
-from service.jobs.actors import program
+from service.jobs.actors import DEFAULT_TEAM_ID, program
 from service.jobs.api_keys import create_key
 from service.jobs.audit_checks import Head
 from service.jobs.audit_pruning import prune
@@ -264,3 +266,36 @@ def test_many_findings_are_counted(trail: Database, monkeypatch: pytest.MonkeyPa
         change(trail, sequence, actor="Eve")
     found = checked(trail)
     assert (len(found.findings), found.num_findings) == (2, 4)
+
+
+@pytest.mark.parametrize(
+    "tampering",
+    [
+        "sequence = 'zzz' WHERE sequence = 3",
+        "sequence = x'ff' WHERE sequence = 3",
+        "created_at = x'ff' WHERE sequence = 3",
+        "created_at = 'zzz' WHERE sequence = 3",
+        "changed = 'zzz' WHERE sequence = 3",
+        "previous_hash = x'ff' WHERE sequence = 3",
+        "created_at = 12345678901234567890123 WHERE sequence = 3",
+    ],
+)
+def test_a_value_that_is_none_of_ours(sqlite_database: Database, tampering: str) -> None:
+    """SQLite stores anything in any column."""
+    sealed(sqlite_database, 6)
+    with sqlite_database.write() as connection:
+        connection.execute(text(f"UPDATE audit_event SET {tampering}"))
+    assert kinds(sqlite_database) != []
+    assert [found.team for found in audit_checks.check(sqlite_database)] == ["default"]
+
+
+def test_a_team_whose_row_was_removed(sqlite_database: Database) -> None:
+    sealed(sqlite_database, 2)
+    # The shell's default: foreign keys are off.
+    with closing(sqlite3.connect(str(sqlite_database.url.database))) as connection:
+        connection.execute("DELETE FROM team")
+        connection.commit()
+    (found,) = audit_checks.check(sqlite_database)
+    assert [(finding.kind, found.team) for finding in found.findings] == [
+        ("team", str(DEFAULT_TEAM_ID))
+    ]
