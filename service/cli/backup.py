@@ -14,7 +14,11 @@ from service.jobs.backups import Backup, back_up
 
 @click.command("backup")
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
-@click.option("--force", is_flag=True, help="Replace FILE when it is there already.")
+@click.option(
+    "--force",
+    is_flag=True,
+    help="Replace FILE when it is there already; never the database, a link or a device.",
+)
 @database_option
 def command(*, file: Path, force: bool, database_url: str | None) -> None:
     """Copy the embedded database into one file while it serves.

@@ -35,7 +35,7 @@ def require_place(database: Database, file: Path) -> None:
     """
     for used in _files_in_use(database):
         if _is_same(file, used):
-            raise InvalidError(f"{file} is {used} of the database itself: name another file")
+            raise InvalidError(f"{file} is {used.name} of the database itself: name another file")
     if os.path.lexists(file):
         mode = file.lstat().st_mode
         if stat.S_ISLNK(mode):

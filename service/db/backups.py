@@ -12,7 +12,7 @@ from sqlalchemy import delete
 from service.db.backup_parts import SIDE_FILES, is_disk_fault, written_into
 from service.db.engine import Connection, Database
 from service.db.tables import worker
-from service.errors import ConflictError, InvalidError
+from service.errors import ConflictError, InvalidError, UnavailableError
 
 # (pages that are left, pages in all)
 Progress = Callable[[int, int], None]
@@ -20,6 +20,16 @@ Progress = Callable[[int, int], None]
 PAGES_PER_STEP = 1_000
 FAULTS_SHOWN = 3
 CLAIM_TIMEOUT_MS = 2_000
+# For want of room or of a right. Whether somebody has the database open is not known then; a file
+# that is damaged, or on a disk that is, gives others.
+_NOT_OPENED = {
+    sqlite3.SQLITE_FULL,
+    sqlite3.SQLITE_CANTOPEN,
+    sqlite3.SQLITE_READONLY,
+    sqlite3.SQLITE_IOERR_WRITE,
+    sqlite3.SQLITE_IOERR_SHMOPEN,
+    sqlite3.SQLITE_IOERR_SHMSIZE,
+}
 
 
 class Contents(msgspec.Struct, frozen=True, kw_only=True):
@@ -140,7 +150,8 @@ def claimed(file: Path) -> Iterator[int | None]:
     """Hold a database file alone while the block runs; nobody else can have it open.
 
     Yields how many API keys it has; None for a damaged one, whose WAL stays. Raises
-    `ConflictError` when another process has it open, however idle.
+    `ConflictError` when another process has it open, however idle, and `UnavailableError` when that
+    cannot be told.
     """
     with closing(sqlite3.connect(file, isolation_level=None)) as connection:
         try:
@@ -153,6 +164,8 @@ def claimed(file: Path) -> Iterator[int | None]:
         except sqlite3.OperationalError as error:
             if error.sqlite_errorcode & 0xFF in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}:
                 raise ConflictError(f"another process has {file} open: stop it first") from error
+            if error.sqlite_errorcode in _NOT_OPENED:
+                raise UnavailableError(f"{file}: {error}") from error
             yield None
         except sqlite3.DatabaseError:
             yield None

@@ -17,7 +17,7 @@ from sqlalchemy import func, select
 from service.db.api_keys import any_key
 from service.db.engine import Database
 from service.db.tables import audit_event, scenario_batch
-from service.errors import ConflictError, InvalidError
+from service.errors import ConflictError, InvalidError, UnavailableError
 from service.jobs.actors import program
 from service.jobs.api_keys import create_key
 from service.jobs.backups import back_up
@@ -158,6 +158,15 @@ def test_an_open_connection_is_in_the_way(case: Case) -> None:
     database.close()
     assert restore(case.url, case.copy).replaced is not None
     assert held(case.file) == (1, 15, ["restore"])
+
+
+def test_a_database_that_cannot_be_opened_now_is_not_taken_for_a_damaged_one(case: Case) -> None:
+    shared_memory = Path(f"{case.file}-shm")
+    shared_memory.mkdir()
+    with pytest.raises(UnavailableError, match=r"trainard.db: (unable to open|attempt to write)"):
+        restore(case.url, case.copy)
+    shared_memory.rmdir()
+    assert held(case.file) == (1, 15, ["backup"])
 
 
 KILLING = """
