@@ -16,12 +16,14 @@ import structlog
 from service.db import audit_chains
 from service.db.audit_chains import Seal
 from service.db.engine import Database, OperationalError, Row
+from service.db.failures import cause_of
 from service.jobs.audit_hashes import event_hash, event_of
 
 SEAL_EVERY_S: Final = 0.5
 # Events a transaction: some 10 ms, in which the team's changes wait.
 EVENTS_PER_STEP: Final = 200
 LOG_HEAD_EVERY_S: Final = 60.0
+WARN_EVERY_S: Final = 60.0
 
 log = structlog.get_logger()
 
@@ -38,6 +40,7 @@ class Sealer:
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
         self._logged_at: dict[UUID, float] = {}
+        self._warned_at = float("-inf")
         self._unlogged: dict[UUID, tuple[str, int, str]] = {}
 
     def start(self) -> None:
@@ -62,7 +65,11 @@ class Sealer:
         try:
             self._unlogged |= seal(self._database)
         except OperationalError as error:
-            log.warning("audit_not_sealed", reason=str(error.orig))
+            now = time.monotonic()
+            if now - self._warned_at >= WARN_EVERY_S:
+                # On a full disk this would go on twice a second, into a file of the same disk.
+                log.warning("audit_not_sealed", reason=cause_of(error))
+                self._warned_at = now
         except Exception:
             # One fault must not end the only thread that seals.
             log.exception("audit_not_sealed")

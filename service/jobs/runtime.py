@@ -14,6 +14,7 @@ from typing import Literal
 import structlog
 
 from service.db.engine import Database, OperationalError
+from service.db.failures import disk_fault
 from service.db.job_engine import job_file
 from service.db.process_locks import FileLock, LockLostError, SessionLock
 from service.jobs import audit_pruning, kept_answers, sweeper
@@ -138,7 +139,7 @@ class Runtime:
             log.exception("worker_lock_lost", worker=self.engine.name)
             self._on_lock_lost()
         except OperationalError as error:
-            self._fault = f"the database is away: {error.orig}"
+            self._fault = disk_fault(error) or f"the database is away: {error.orig}"
             log.warning("database_away", reason=str(error.orig))
         except Exception as error:
             # One fault must not end the only thread that ends batches.

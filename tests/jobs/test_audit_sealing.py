@@ -23,6 +23,7 @@ from service.jobs import audit, audit_sealing
 from service.jobs.actors import DEFAULT_TEAM_ID, Actor
 from service.jobs.audit_sealing import Sealer, seal
 from service.jobs.runtime import Runtime
+from tests.full_disks import full_disk
 from tests.jobs.audit_trails import ACTOR, checked, events, kinds, record
 
 OTHER = UUID(int=7)
@@ -208,6 +209,23 @@ def test_a_fault_does_not_end_the_sealer(
         assert within(5, lambda: are_sealed(database, 1))
         sealer.stop()
     assert logs[0]["event"] == "audit_not_sealed"
+
+
+def test_a_full_disk_is_logged_once_a_minute_and_all_is_sealed_after_it(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(audit_sealing, "SEAL_EVERY_S", 0.01)
+    record(database, 3)
+    with structlog.testing.capture_logs() as logs:
+        sealer = Sealer(database)
+        with full_disk(database):
+            sealer.start()
+            assert not within(0.5, lambda: are_sealed(database, 3))
+        assert within(5, lambda: are_sealed(database, 3))
+        sealer.stop()
+    (warning,) = [entry for entry in logs if entry["event"] == "audit_not_sealed"]
+    reason = "database or disk is full" if database.is_sqlite else "no space left on device"
+    assert reason in warning["reason"]
 
 
 def test_every_process_with_a_runtime_seals(database: Database) -> None:
