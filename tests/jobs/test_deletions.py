@@ -105,6 +105,7 @@ def test_the_rows_go_and_nothing_else_does(database: Database) -> None:
     batch = make(database)
     with database.write() as connection:
         repricings.reprice(connection, ACTOR, batch.id, RepricingIn(currency="USD"))
+        batch = batches.get(connection, ACTOR, batch.id)
     assert counts(database)["result_block"] > len(before["result_block"])
     delete(database, batch)
     assert counts(database)["result_block"] > len(before["result_block"])
