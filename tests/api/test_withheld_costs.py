@@ -225,8 +225,12 @@ def _statuses(document: Any) -> Iterator[str]:
 def _lasting(answer: httpx.Response) -> list[Any]:
     """What two answers to one question have in common."""
     headers = [answer.headers.get(name) for name in ("etag", "link", "location", "content-type")]
-    # A batch tells when it was priced last, and nothing else of that.
-    text = re.sub(r'"rates_as_of":"[^"]+"', "", answer.text)
+    text = answer.text
+    if '"rates_as_of"' in text:
+        # A batch tells when it was priced last, by a new version; and nothing else of that.
+        told = r'(?m)"rates_as_of":"[^"]+"|"version":[0-9]+|^id: [0-9]+$'
+        text = re.sub(told, "", text)
+        headers[0] = None
     if answer.status_code >= 400:
         text = str({**answer.json(), "trace_id": None})
     return [answer.status_code, text, *headers]
