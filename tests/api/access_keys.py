@@ -8,7 +8,8 @@ from sqlalchemy import insert
 from service.db.api_keys import insert_key
 from service.db.engine import Database
 from service.db.tables import team
-from service.jobs.actors import DEFAULT_TEAM_ID
+from service.jobs import audit
+from service.jobs.actors import DEFAULT_TEAM_ID, program
 from service.jobs.key_tokens import digest, mint
 from service.jobs.scopes import ROLE_SCOPES, Role, Scope
 
@@ -26,8 +27,10 @@ def key_of(
     role: Role,
     team_id: UUID = DEFAULT_TEAM_ID,
     scopes: Iterable[Scope] | None = None,
+    *,
+    recorded: bool = False,
 ) -> dict[str, str]:
-    """The header of a new key of the role."""
+    """The header of a new key of the role; `recorded` with the event that each real key has."""
     token = mint()
     with database.write() as connection:
         insert_key(
@@ -40,4 +43,11 @@ def key_of(
             role=role,
             scopes=sorted(ROLE_SCOPES[role] if scopes is None else scopes),
         )
+        if recorded:
+            audit.record(
+                connection,
+                program("key", team_id),
+                action="create_api_key",
+                subject=f"api-key/{token.public_id}",
+            )
     return {"Authorization": f"Bearer {token.text}"}

@@ -41,8 +41,8 @@ class Place:
 
     def __init__(self, database: Database) -> None:
         self.database = database
-        self.headers = key_of(database, "admin")
-        self.other = key_of(database, "admin")
+        self.headers = key_of(database, "admin", recorded=True)
+        self.other = key_of(database, "admin", recorded=True)
         self._stack = ExitStack()
         if database.is_sqlite:
             # The process that computes for the file is another one.

@@ -89,7 +89,7 @@ class Load:
 
 def keys_for(database: Database, num_clients: int) -> list[dict[str, str]]:
     """A key of its own for each client, its role in turn."""
-    return [key_of(database, role_of(number)) for number in range(num_clients)]
+    return [key_of(database, role_of(number), recorded=True) for number in range(num_clients)]
 
 
 def lasting(seconds: float) -> Disturb:
