@@ -36,6 +36,10 @@ def call(command: click.Command, *arguments: str) -> tuple[int, str]:
     return done.exit_code, " ".join(done.stderr.replace("│", " ").split())
 
 
+def unspaced(text: str) -> str:
+    return "".join(text.split())
+
+
 def set_revision(url: str, revision: str) -> None:
     database = Database(url)
     with database.write() as connection:
@@ -96,7 +100,8 @@ def test_a_folder_that_cannot_be_made(name: str, tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/file/trainard.db"
     code, said = call(command, *arguments, "--database-url", url)
     assert code == 1
-    assert f"its folder {tmp_path}/file cannot be made: " in said
+    # A long path is broken where the line ends.
+    assert unspaced(f"its folder {tmp_path}/file cannot be made: ") in unspaced(said)
 
 
 def test_the_service_does_not_start_on_them(
@@ -111,7 +116,7 @@ def test_the_service_does_not_start_on_them(
     ):
         refused = trainard("serve", "--port", "0", "--database-url", url)
         assert refused.returncode == 1
-        assert words in " ".join(refused.stderr.replace("│", " ").split())
+        assert unspaced(words) in unspaced(refused.stderr.replace("│", " "))
         assert "Traceback" not in refused.stderr
 
 
