@@ -2,6 +2,7 @@
 
 import hashlib
 from datetime import date
+from typing import Any
 
 import rfc8785
 
@@ -40,7 +41,7 @@ def test_names_of_changed_fields_and_digests_but_no_values(database: Database) -
 def test_a_digest_is_that_of_the_document_as_it_is_answered() -> None:
     money = Money(amount="1.00", currency="EUR")
     # Without the amount: it could be found by trying
-    answered = {"on": "2026-10-01", "price": {"amount": None, "currency": "EUR"}}
+    answered: dict[str, Any] = {"on": "2026-10-01", "price": {"amount": None, "currency": "EUR"}}
     expected = hashlib.sha256(rfc8785.dumps(answered)).hexdigest()
     found = audit.digest_of({"price": money, "on": date(2026, 10, 1)})
     assert found == f"sha256:{expected}"
