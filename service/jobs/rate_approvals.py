@@ -18,12 +18,12 @@ from uuid import UUID
 from service.db import rates as rows
 from service.db.engine import Connection, Row
 from service.db.rates import RateKey
-from service.errors import ConflictError, PreconditionFailedError
+from service.errors import ConflictError
 from service.jobs import audit
 from service.jobs.actors import Actor
 from service.jobs.cost_access import require_costs
 from service.jobs.rate_documents import RateOut
-from service.jobs.rate_entries import rate_out, require_row
+from service.jobs.rate_entries import locked_row, rate_out, require_row, stale
 from service.jobs.rate_overlaps import clashes, span_of
 
 # The end of an actor's name: the id of the key, or of the person at the issuer
@@ -39,21 +39,16 @@ def approve_rate(connection: Connection, actor: Actor, rate_id: UUID, *, version
     approved rate of its key are among its own.
     """
     require_costs(actor, "to approve a rate")
-    unlocked = require_row(connection, actor, rate_id)
-    key = RateKey(
-        gpu_type=unlocked.gpu_type, currency=unlocked.currency, cost_center=unlocked.cost_center
-    )
-    rows.lock_keys(connection, actor.team_id, [key])
-    old = require_row(connection, actor, rate_id)
+    key, old = locked_row(connection, actor, rate_id)
     _refuse_same_person(actor, old)
     if old.approved_by is not None and _identity(old.approved_by) == _identity(actor.name):
         return rate_out(old)
     if old.version != version:
-        raise _stale(rate_id)
+        raise stale(rate_id)
     _refuse_settled(old)
     _refuse_overlaps(connection, actor, key, old)
     if not rows.approve(connection, rate_id, version=version, by=actor.name):
-        raise _stale(rate_id)
+        raise stale(rate_id)
     rate = rate_out(require_row(connection, actor, rate_id))
     audit.record(
         connection,
@@ -158,9 +153,3 @@ def _refuse_overlaps(connection: Connection, actor: Actor, key: RateKey, old: Ro
             "days of it, because their corrections wait for approval; approve those first",
             errors=faults,
         )
-
-
-def _stale(rate_id: UUID) -> PreconditionFailedError:
-    return PreconditionFailedError(
-        f"the rate {rate_id} has changed since it was read; read it again"
-    )

@@ -7,20 +7,21 @@ from msgspec import UNSET, UnsetType
 
 from service.db import rates as rows
 from service.db.engine import Connection, Row
-from service.db.rates import RateKey
 from service.db.tables import utc_now
-from service.errors import ConflictError, FieldFault, PreconditionFailedError
+from service.errors import ConflictError, FieldFault
 from service.jobs import audit
 from service.jobs.actors import Actor
 from service.jobs.cost_access import require_costs
 from service.jobs.rate_documents import CorrectionIn, RateIn, RateOut
 from service.jobs.rate_entries import (
     entry_faults,
+    locked_row,
     new_row,
     rate_out,
     refuse_faults,
     refuse_overlaps,
     require_row,
+    stale,
 )
 from service.reports.money import Money
 
@@ -37,14 +38,9 @@ def correct_rate(
     already or the corrected days overlap another rate, `InvalidError` with every fault.
     """
     require_costs(actor, "to correct a rate")
-    unlocked = require_row(connection, actor, rate_id)
-    key = RateKey(
-        gpu_type=unlocked.gpu_type, currency=unlocked.currency, cost_center=unlocked.cost_center
-    )
-    rows.lock_keys(connection, actor.team_id, [key])
-    old = require_row(connection, actor, rate_id)
+    _, old = locked_row(connection, actor, rate_id)
     if old.version != version:
-        raise _stale(rate_id)
+        raise stale(rate_id)
     if old.superseded_at is not None:
         raise ConflictError(
             f"the rate {rate_id} was corrected before; correct {old.superseded_by} instead"
@@ -57,7 +53,7 @@ def correct_rate(
     if not rows.supersede(
         connection, rate_id, version=version, by=row["id"], moment=row["recorded_at"]
     ):
-        raise _stale(rate_id)
+        raise stale(rate_id)
     rate = rate_out(require_row(connection, actor, row["id"]))
     audit.record(
         connection,
@@ -100,9 +96,3 @@ def _moved_key(old: Row[Any], corrected: RateIn) -> list[FieldFault]:
             "is another rate: add it",
         )
     ]
-
-
-def _stale(rate_id: UUID) -> PreconditionFailedError:
-    return PreconditionFailedError(
-        f"the rate {rate_id} has changed since it was read; read it again"
-    )

@@ -9,7 +9,13 @@ import uuid_utils.compat
 from service.db import rates as rows
 from service.db.engine import Connection, Row
 from service.db.rates import RateKey
-from service.errors import ConflictError, FieldFault, InvalidError, NotFoundError
+from service.errors import (
+    ConflictError,
+    FieldFault,
+    InvalidError,
+    NotFoundError,
+    PreconditionFailedError,
+)
 from service.jobs.actors import Actor
 from service.jobs.labels import label_faults
 from service.jobs.rate_documents import RateIn, RateOut
@@ -95,6 +101,27 @@ def require_row(connection: Connection, actor: Actor, rate_id: UUID) -> Row[Any]
     if row is None:
         raise NotFoundError(f"there is no GPU-hour rate {rate_id}")
     return row
+
+
+def locked_row(connection: Connection, actor: Actor, rate_id: UUID) -> tuple[RateKey, Row[Any]]:
+    """The key and the stored rate; no other writer of the key until the transaction ends.
+
+    Raises `NotFoundError`.
+    """
+    unlocked = require_row(connection, actor, rate_id)
+    key = RateKey(
+        gpu_type=unlocked.gpu_type, currency=unlocked.currency, cost_center=unlocked.cost_center
+    )
+    rows.lock_keys(connection, actor.team_id, [key])
+    # Again: another writer may have changed it before the lock was ours.
+    return key, require_row(connection, actor, rate_id)
+
+
+def stale(rate_id: UUID) -> PreconditionFailedError:
+    """What a change of another version than the current one is refused with."""
+    return PreconditionFailedError(
+        f"the rate {rate_id} has changed since it was read; read it again"
+    )
 
 
 def refuse_faults(faults: list[FieldFault]) -> None:
