@@ -10,7 +10,7 @@ import structlog
 
 from service.api.contract import ApiRequest
 from service.api.oidc import OidcTokens
-from service.api.shown_requests import MAX_ADDRESS_LENGTH, described
+from service.api.shown_requests import described
 from service.api.transactions import in_thread
 from service.db.api_keys import any_key
 from service.db.engine import Connection, Database, OperationalError
@@ -18,6 +18,7 @@ from service.db.failures import UNUSABLE_DATABASE
 from service.errors import ForbiddenError, MalformedError, UnauthenticatedError
 from service.jobs.actors import Actor
 from service.jobs.api_keys import NOTED_EVERY_S, touch
+from service.jobs.audit import MAX_ADDRESS_LENGTH
 from service.jobs.key_checks import KEY_PRINCIPAL, actor_of_key
 from service.jobs.key_tokens import PREFIX
 from service.settings import Settings

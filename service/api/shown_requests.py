@@ -10,9 +10,8 @@ import msgspec
 from service.api.contract import ApiRequest, Contract
 from service.api.tracing import trace_id_of
 from service.jobs.actors import Actor
+from service.jobs.audit import MAX_ADDRESS_LENGTH, MAX_REQUEST_LENGTH
 
-MAX_REQUEST_LENGTH: Final = 500
-MAX_ADDRESS_LENGTH: Final = 64
 LEFT_OUT: Final = "…"
 
 # Keys and bearer tokens that somebody has put into an address: they are refused there, but the
