@@ -16,15 +16,16 @@ from uuid import UUID
 
 import httpx
 import pytest
-from sqlalchemy import func, select
+from sqlalchemy import select
 
 from service.db import migrate
 from service.db.engine import Database
-from service.db.tables import audit_event, cluster_profile, scenario_batch
+from service.db.tables import cluster_profile
 from tests.cli.conftest import Program, Start
 from tests.conftest import PostgresServer
 from tests.jobs.batch_bodies import SEED, SIZES, item, run, speeds
 from tests.jobs.engine_processes import assert_same_bits, assert_whole
+from tests.jobs.held_rows import held
 
 URL = "sqlite:///data/trainard.db"
 # Of 10 000 pages or so: far more than one step of the copy
@@ -69,24 +70,6 @@ def database(tmp_path: Path) -> Path:
     run(opened, item(axes=[SIZES]))
     opened.close()
     return path
-
-
-def counts(path: Path) -> tuple[int, int, list[str]]:
-    """Batches, their points, and the audited commands."""
-    opened = Database(f"sqlite:///{path}")
-    try:
-        with opened.read() as connection:
-            batches, points = connection.execute(
-                select(func.count(), func.sum(scenario_batch.c.points_done))
-            ).one()
-            actions = connection.scalars(
-                select(audit_event.c.action)
-                .where(audit_event.c.principal.startswith("program:"))
-                .order_by(audit_event.c.sequence)
-            )
-            return batches, points, list(actions)
-    finally:
-        opened.close()
 
 
 def test_a_copy_of_a_running_batch_goes_on_to_the_same_bits(
@@ -188,18 +171,18 @@ def test_both_are_audited_and_an_existing_file_is_kept(
     assert (refused.returncode, (tmp_path / "copy.db").read_bytes()) == (1, first)
     assert "--force" in refused.stderr
     assert trainard("backup", "copy.db", "--force").returncode == 0
-    assert counts(tmp_path / "copy.db") == (1, 15, ["backup"])
-    assert counts(database) == (1, 15, ["backup", "backup"])
+    assert held(tmp_path / "copy.db") == (1, 15, ["backup"])
+    assert held(database) == (1, 15, ["backup", "backup"])
     database.chmod(0o640)
     restored = trainard("restore", "copy.db")
     assert restored.returncode == 0, restored.stderr
     assert "1 batches, 15 points, 0 API keys" in restored.stdout
-    assert counts(database) == (1, 15, ["backup", "restore"])
+    assert held(database) == (1, 15, ["backup", "restore"])
     assert stat.S_IMODE(database.stat().st_mode) == 0o640
     # What was replaced is a copy like others.
     (kept,) = database.parent.glob("*.before-restore-*")
     assert trainard("restore", str(kept)).returncode == 0
-    assert counts(database) == (1, 15, ["backup", "backup", "restore"])
+    assert held(database) == (1, 15, ["backup", "backup", "restore"])
 
 
 def test_a_service_that_is_idle_is_noticed(trainard: Program, start: Start, database: Path) -> None:
@@ -232,7 +215,7 @@ def test_an_older_copy_is_migrated_into_an_empty_place(trainard: Program, tmp_pa
     assert restored.returncode == 0, restored.stderr
     assert "migrated from 0002" in restored.stdout
     assert migrate.current(f"sqlite:///{tmp_path / 'data' / 'trainard.db'}") == migrate.head()
-    assert counts(tmp_path / "data" / "trainard.db")[2] == ["restore"]
+    assert held(tmp_path / "data" / "trainard.db")[2] == ["restore"]
 
 
 def test_a_damaged_database_is_replaced_and_kept(
@@ -252,7 +235,7 @@ def test_a_damaged_database_is_replaced_and_kept(
     )
     restored = trainard("restore", "copy.db", "--without-keys")
     assert restored.returncode == 0, restored.stderr
-    assert counts(database) == (1, 15, ["restore"])
+    assert held(database) == (1, 15, ["restore"])
     (kept,) = database.parent.glob("*.before-restore-*Z")
     assert kept.read_bytes() == b"\xa5" * 20_000
 

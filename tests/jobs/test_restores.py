@@ -16,7 +16,7 @@ from sqlalchemy import func, select
 
 from service.db.api_keys import any_key
 from service.db.engine import Database
-from service.db.tables import audit_event, scenario_batch
+from service.db.tables import scenario_batch
 from service.errors import ConflictError, InvalidError, UnavailableError
 from service.jobs.actors import program
 from service.jobs.api_keys import create_key
@@ -24,6 +24,7 @@ from service.jobs.backups import back_up
 from service.jobs.key_documents import KeyIn
 from service.jobs.restores import KeysLostError, restore
 from tests.jobs.batch_bodies import SIZES, item, run
+from tests.jobs.held_rows import held
 
 ROOT = Path(__file__).parents[2]
 PAGE = 4096
@@ -62,24 +63,6 @@ def case(made: Case, tmp_path: Path) -> Iterator[Case]:
     shutil.copyfile(made.copy, copy)
     yield Case(f"sqlite:///{file}", file, copy, made.sha256)
     assert list(folder.glob(".*")) == []
-
-
-def held(file: Path) -> tuple[int, int, list[str]]:
-    """Batches, their points, and the audited commands."""
-    database = Database(f"sqlite:///{file}")
-    try:
-        with database.read() as connection:
-            batches, points = connection.execute(
-                select(func.count(), func.sum(scenario_batch.c.points_done))
-            ).one()
-            actions = connection.scalars(
-                select(audit_event.c.action)
-                .where(audit_event.c.principal.startswith("program:"))
-                .order_by(audit_event.c.sequence)
-            )
-            return batches, points, list(actions)
-    finally:
-        database.close()
 
 
 def damage(copy: Path, how: str) -> None:
