@@ -1,0 +1,111 @@
+"""Points of one structure, as the mathematics of the barrier take them.
+
+All points of a fleet have the same sources with the same families; the values differ. Definitions:
+design page "The model", section 3.
+"""
+
+from dataclasses import dataclass, fields, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from service.model.distributions import Floats, Law
+
+Rows = slice | NDArray[np.intp]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """A random factor with mean 1: its law, and (parameters, points) of that law."""
+
+    law: Law
+    shape: Floats
+
+    def part(self, rows: Rows) -> "Source":
+        """Some of the points."""
+        return Source(law=self.law, shape=self.shape[:, rows])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spikes:
+    """With `probability` a GPU's step takes `slowdown` times as long; (points,) each."""
+
+    probability: Floats
+    slowdown: Floats
+
+    def part(self, rows: Rows) -> "Spikes":
+        """Some of the points."""
+        return Spikes(probability=self.probability[rows], slowdown=self.slowdown[rows])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Episodes:
+    """Slow periods; (points,) each.
+
+    occupancy      share of the time that a GPU spends in one
+    severity       factor on its compute time meanwhile, at least 1
+    mean_hours     how long one lasts on average
+    """
+
+    occupancy: Floats
+    severity: Floats
+    mean_hours: Floats
+
+    def part(self, rows: Rows) -> "Episodes":
+        """Some of the points."""
+        return Episodes(
+            occupancy=self.occupancy[rows],
+            severity=self.severity[rows],
+            mean_hours=self.mean_hours[rows],
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fleet:
+    """`points` clusters.
+
+    num_gpus, mean         (classes, points) GPUs of each speed class and their factor 1 / speed;
+                           class 0 is nominal; 0 GPUs where a class is absent. Counts may be
+                           fractional. GPUs that only stand by (`num_removed`) are among them.
+    persistent, transient  one draw for each GPU: once per cluster, each step
+    node                   one draw for each node, once per cluster
+    replica                one draw for each tensor-parallel group, each step
+    common                 one draw for all, each step
+    autocorrelation        (points,) of the transient score from one step to the next
+    gpus_per_node, tensor_parallel_size   (points,) int64; the second divides the first
+    outside_ratio          (points,) time of a step outside of compute / nominal compute time
+    num_removed            (points,) int64, the so many persistently slowest GPUs do not take part
+    num_backup             (points,) int64, a step ends without its so many last GPUs
+    """
+
+    num_gpus: Floats
+    mean: Floats
+    gpus_per_node: NDArray[np.int64]
+    tensor_parallel_size: NDArray[np.int64]
+    outside_ratio: Floats
+    num_removed: NDArray[np.int64]
+    num_backup: NDArray[np.int64]
+    autocorrelation: Floats
+    persistent: Source | None = None
+    transient: Source | None = None
+    node: Source | None = None
+    replica: Source | None = None
+    common: Source | None = None
+    spikes: Spikes | None = None
+    episodes: Episodes | None = None
+
+    @property
+    def num_points(self) -> int:
+        """How many clusters."""
+        return len(self.outside_ratio)
+
+    def part(self, rows: Rows) -> "Fleet":
+        """Some of the points."""
+        taken = {}
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if isinstance(value, np.ndarray):
+                taken[field.name] = value[..., rows]
+            elif value is not None:
+                taken[field.name] = value.part(rows)
+        return replace(self, **taken)
