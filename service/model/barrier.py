@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from service.model.distributions import Floats, Law
+from service.model.laws.law import Floats, Law
 from service.model.nodes import mapped_legendre
 
 PROBABILITIES = (0.5, 0.95, 0.99)
@@ -48,19 +48,22 @@ class Slowest:
 
 
 class Groups(NamedTuple):
-    """`points` mixtures of groups of one law: num_gpus and mean (groups, points), cv (points,).
+    """`points` mixtures of groups of one law: num_gpus and mean (groups, points).
 
-    Counts are real numbers (the panels of `sizes.py` ask between the integers), 0 where absent.
+    `shape` is (parameters, points), those of the law. Counts are real numbers (the panels of
+    `sizes.py` ask between the integers), 0 where absent.
     """
 
     law: Law
     num_gpus: Floats
     mean: Floats
-    cv: Floats
+    shape: Floats
 
     def part(self, points: slice | NDArray[np.intp]) -> "Groups":
         """Some of the points."""
-        return Groups(self.law, self.num_gpus[:, points], self.mean[:, points], self.cv[points])
+        return Groups(
+            self.law, self.num_gpus[:, points], self.mean[:, points], self.shape[:, points]
+        )
 
 
 class _Rate(NamedTuple):
@@ -83,7 +86,7 @@ class _Start(NamedTuple):
 
 def slowest_of(groups: Groups) -> Slowest:
     """Mean and quantiles of every point by its own quadrature."""
-    num_points = len(groups.cv)
+    num_points = groups.shape.shape[1]
     mean = np.empty(num_points)
     quantiles = np.empty((num_points, len(PROBABILITIES)))
     # Nodes and rates for all chunks: see `normal_rate.py` about memory.
@@ -91,7 +94,7 @@ def slowest_of(groups: Groups) -> Slowest:
     for start in range(0, num_points, CHUNK_POINTS):
         rows = slice(start, min(start + CHUNK_POINTS, num_points))
         part = groups.part(rows)
-        rate = _rate_at_nodes(part, scratch[:, :, : len(part.cv)])
+        rate = _rate_at_nodes(part, scratch[:, :, : part.shape.shape[1]])
         quantiles[rows] = _quantiles(part, rate).T
         mean[rows] = _bounded(part, _mean(part, rate))
     return Slowest(mean=mean, quantiles=quantiles)
@@ -109,19 +112,19 @@ def _bounded(groups: Groups, mean: Floats) -> Floats:
 
 
 def _rate_at_nodes(groups: Groups, scratch: Floats) -> _Rate:
-    law, num_gpus, mean, cv = groups
+    law, num_gpus, mean, shape = groups
     nodes, total = scratch
     present = num_gpus > 0
     of_all = np.maximum(num_gpus, 1)
-    lows = np.where(present, mean * law.lower_quantile(np.log(OUTSIDE) / of_all, cv), -np.inf)
-    highs = np.where(present, mean * law.upper_quantile(OUTSIDE / of_all, cv), -np.inf)
+    lows = np.where(present, mean * law.lower_quantile(np.log(OUTSIDE) / of_all, shape), -np.inf)
+    highs = np.where(present, mean * law.upper_quantile(OUTSIDE / of_all, shape), -np.inf)
     low = law.warp(lows.max(axis=0))
     width = law.warp(highs.max(axis=0)) - low
     np.multiply(mapped_legendre(NUM_NODES).nodes[:, np.newaxis], width, out=nodes)
     nodes += low
     total.fill(0)
     for group in np.flatnonzero(present.any(axis=1)).tolist():
-        law.add_rate(nodes, mean[group], cv, num_gpus[group], total)
+        law.add_rate(nodes, mean[group], shape, num_gpus[group], total)
     return _Rate(nodes, total, low, width)
 
 
@@ -208,11 +211,11 @@ def _solved(groups: Groups, start: _Start) -> Floats:
 
 def _log_rate(groups: Groups, v: Floats) -> tuple[Floats, Floats]:
     """Log L and its slope at v, (points,)."""
-    law, num_gpus, mean, cv = groups
+    law, num_gpus, mean, shape = groups
     rate = np.zeros_like(v)
     slope = np.zeros_like(v)
     for group in range(len(num_gpus)):
-        of_one, slope_of_one = law.rate_and_slope(v, mean[group], cv)
+        of_one, slope_of_one = law.rate_and_slope(v, mean[group], shape)
         rate += num_gpus[group] * of_one
         slope += num_gpus[group] * slope_of_one
     return np.log(rate), slope / rate

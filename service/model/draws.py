@@ -119,10 +119,10 @@ def _compute(scenario: Scenario, speed: Floats) -> Floats:
 
 def _quantile(source: Distribution, num_ranks: int) -> Callable[[Floats], Floats]:
     """The factor of the uniform number q: exact, or from a table that agrees within 1e-10."""
-    cv = max(source.cv, SMALLEST_CV)
+    shape = np.full((1, 1), max(source.cv, SMALLEST_CV))
     if num_ranks > MANY_RANKS:
-        return QuantileTable(type(source), cv).upper_quantile
-    return lambda q: source.upper_quantile(q, np.full(1, cv))
+        return QuantileTable(type(source), shape).upper_quantile
+    return lambda q: source.upper_quantile(q, shape)
 
 
 def _slowest_ranks(compute: Floats, limit: int) -> NDArray[np.intp]:

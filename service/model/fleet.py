@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from service.model.distributions import Floats, Law
+from service.model.laws.law import Floats, Law
 
 Rows = slice | NDArray[np.intp]
 

@@ -72,7 +72,7 @@ def _slowest_of_family(columns: Columns, family: int) -> Slowest:
         law=law_of(family),
         num_gpus=np.vstack([columns.num_nominal, columns.slow_count.T]).astype(np.float64),
         mean=np.vstack([np.ones(columns.num_points), 1 / columns.slow_speed.T]),
-        cv=np.maximum(columns.transient_cv, SMALLEST_CV),
+        shape=np.maximum(columns.transient_cv, SMALLEST_CV)[np.newaxis],
     )
     if columns.size_key is None:
         return slowest_of(groups)

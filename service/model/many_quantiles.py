@@ -9,7 +9,7 @@ import numpy as np
 from scipy import special
 
 from service.model.cubics import cubic_pieces
-from service.model.distributions import Floats, Law
+from service.model.laws.law import Floats, Law
 
 # Of 52-bit uniform numbers, none lies further out.
 FARTHEST_SCORE = 8.25
@@ -18,12 +18,12 @@ PIECES_PER_SD = 64
 
 
 class QuantileTable:
-    """The quantile function of one law and cv, by `upper_quantile(q)`."""
+    """The quantile function of one law and shape (parameters, 1), by `upper_quantile(q)`."""
 
-    def __init__(self, law: Law, cv: float) -> None:
+    def __init__(self, law: Law, shape: Floats) -> None:
         self._law = law
         self._cubics = cubic_pieces(
-            lambda z: law.warp(_at_score(law, cv, z)),
+            lambda z: law.warp(law.at_score(z, shape)),
             -FARTHEST_SCORE,
             FARTHEST_SCORE,
             PIECES_PER_SD,
@@ -39,10 +39,3 @@ class QuantileTable:
             v *= place
             v += coefficients.take(piece)
         return self._law.unwarp(v)
-
-
-def _at_score(law: Law, cv: float, z: Floats) -> Floats:
-    """The x with P(X <= x) = Phi(z), each half from its own tail: the other has rounded to 1."""
-    upper = law.upper_quantile(special.ndtr(-np.maximum(z, 0)), np.full(1, cv))
-    lower = law.lower_quantile(special.log_ndtr(np.minimum(z, 0)), np.full(1, cv))
-    return np.where(z > 0, upper, lower)

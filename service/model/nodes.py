@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from service.model.distributions import Floats
+from service.model.laws.law import Floats
 
 _MAP_RATE = 3.0
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.model.barrier import PROBABILITIES, Groups, Slowest, slowest_of
-from service.model.distributions import Floats
+from service.model.laws.law import Floats
 from service.model.nodes import chebyshev
 
 Ints = NDArray[np.int64]

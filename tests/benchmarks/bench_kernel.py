@@ -57,7 +57,7 @@ def _along_sizes() -> dict[str, str]:
         law=law_of(FAMILIES.index("normal")),
         num_gpus=np.vstack([sizes, slow]),
         mean=np.vstack([np.ones(NUM_SIZES), np.full(NUM_SIZES, 1 / 0.8)]),
-        cv=np.full(NUM_SIZES, 0.05),
+        shape=np.full((1, NUM_SIZES), 0.05),
     )
     key = np.zeros(NUM_SIZES, dtype=np.int64)
     difference = np.abs(slowest_of_sizes(groups, key).mean / slowest_of(groups).mean - 1).max()

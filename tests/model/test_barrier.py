@@ -26,7 +26,7 @@ def slowest(kind: str, cases: list[tuple[float, list[tuple[float, float]]]]) -> 
             law=law_of(FAMILIES.index(kind)),
             num_gpus=fleets[:, :, 0].T.copy(),
             mean=fleets[:, :, 1].T.copy(),
-            cv=np.array([cv for cv, _ in cases]),
+            shape=np.array([[cv for cv, _ in cases]]),
         )
     )
 

@@ -13,7 +13,7 @@ KINDS = ("normal", "lognormal", "gamma")
 def groups(kind: str, cv: float, sizes: list[float], *slow: tuple[float, float]) -> Groups:
     num_gpus = np.array([sizes, *([count] * len(sizes) for count, _ in slow)], dtype=np.float64)
     mean = np.array([[1.0] * len(sizes), *([1 / speed] * len(sizes) for _, speed in slow)])
-    return Groups(law_of(FAMILIES.index(kind)), num_gpus, mean, np.full(len(sizes), cv))
+    return Groups(law_of(FAMILIES.index(kind)), num_gpus, mean, np.full((1, len(sizes)), cv))
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_points_of_different_keys_are_kept_apart() -> None:
     key = rng.integers(0, 4, num_points)
     cv = np.array([0.01, 0.05, 0.1, 0.3])[key]
     sizes = rng.integers(1, 10_000_001, num_points).astype(np.float64)
-    fleet = groups("normal", 0.1, sizes.tolist())._replace(cv=cv)
+    fleet = groups("normal", 0.1, sizes.tolist())._replace(shape=cv[np.newaxis])
     found = slowest_of_sizes(fleet, key)
     direct = slowest_of(fleet)
     np.testing.assert_allclose(found.mean, direct.mean, rtol=1e-10)

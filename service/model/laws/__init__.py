@@ -1,0 +1,1 @@
+"""The distributions of a random factor, one family a file."""
