@@ -31,6 +31,13 @@ def mapped_legendre(num_nodes: int) -> Rule:
     return Rule(np.expm1(_MAP_RATE * u) / scale, weights / 2 * slope)
 
 
+@lru_cache(maxsize=8)
+def legendre(num_nodes: int) -> Rule:
+    """Gauss-Legendre on (0, 1)."""
+    roots, weights = np.polynomial.legendre.leggauss(num_nodes)
+    return Rule((roots + 1) / 2, weights / 2)
+
+
 class Chebyshev(NamedTuple):
     """Points of [-1, 1], and the matrix that turns values there into coefficients."""
 
