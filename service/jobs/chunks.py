@@ -16,7 +16,7 @@ from service.db.blocks import EncodedBlock, encode_columns
 from service.jobs.planning import CHUNK_POINTS
 from service.model.axes import decode_axes
 from service.model.grid import Grid, build_grid
-from service.model.inputs import input_columns
+from service.model.inputs import input_column, input_names
 from service.model.kernel import evaluate
 from service.model.scenario import decode_scenario
 
@@ -77,12 +77,10 @@ def _evaluate_span(
 ) -> dict[str, Array]:
     expanded = grid_of(item.scenario, item.axes).columns(start, stop)
     results = evaluate(expanded)
-    inputs = input_columns(expanded)
-    absent = np.full(stop - start, np.nan)
     return {
         "item": np.full(stop - start, item.position, dtype=np.int64),
         "failure": results.failure,
-        **{name: inputs.get(name, absent) for name in columns},
+        **{name: input_column(expanded, name) for name in columns},
         **results.columns,
     }
 
@@ -98,4 +96,5 @@ def grid_of(scenario: bytes, axes: bytes) -> Grid:
 
 def stored_input_columns(scenario: bytes, axes: bytes) -> tuple[str, ...]:
     """Names of the input columns that the item stores."""
-    return tuple(input_columns(grid_of(scenario, axes).columns(0, 1)))
+    grid = grid_of(scenario, axes)
+    return input_names(grid.columns(0, 1), grid.axis_paths)

@@ -18,7 +18,9 @@ from service.model.axes import (
 )
 from service.model.columns import columns_of
 from service.model.decoding import problems_of
-from service.model.paths import REFUSED, group_of, is_whole, leaf_type, touched
+from service.model.fields import Scenario
+from service.model.leaves import is_struct, leaves, members
+from service.model.paths import REFUSED, group_of, is_whole, leaf_of, leaf_type, touched
 from service.model.problems import InvalidScenario, Problem
 from service.model.scenario import apply_overrides, decode_fields
 
@@ -49,7 +51,8 @@ class AxisValues:
         """The value as JSON."""
         if self.listed is not None:
             return self.listed[position]
-        return next(iter(self.columns.values()))[position].item()
+        value = next(iter(self.columns.values()))[position].item()
+        return int(value) if is_whole(self.path) else value
 
     def positions_of(self, value: Any) -> set[int]:
         """Where the value stands; empty when it is none of the axis."""
@@ -78,7 +81,7 @@ def read_values(axis: PlainAxis, document: dict[str, Any], *, pointer: str, zipp
             path, Problem(pointer=f"{pointer}/path", code=problem[0], detail=problem[1])
         )
     kind = leaf_type(path)
-    if kind is not None:
+    if kind is not None and not _has_words(axis, path):
         return _numbers(axis, path, kind, pointer=pointer, zipped=zipped)
     if axis.values is None:
         detail = f"{path!r} holds no number: list its values"
@@ -103,9 +106,44 @@ def _path_problem(path: str, document: dict[str, Any]) -> tuple[str, str] | None
     num_groups = len(document["slow_groups"])
     if group is not None and group >= num_groups:
         return "unknown_path", f"{path!r}: the scenario has {num_groups} slow groups"
-    if path.startswith("variability.transient.") and document["variability"]["transient"] is None:
-        return "path_under_null", f"{path!r} lies under variability.transient, which is null"
+    return None if group is not None else _place_problem(path, document)
+
+
+def _place_problem(path: str, document: dict[str, Any]) -> tuple[str, str] | None:
+    """What a field cannot be set for: its document is null, a bare word, or of another kind."""
+    *above, name = path.split(".")
+    place: Any = document
+    annotation: Any = Scenario
+    for depth, part in enumerate(above, start=1):
+        place = place[part]
+        kinds = members(annotation)
+        annotation = _field_types(kinds[0])[part]
+        where = ".".join(above[:depth])
+        if place is None:
+            return "path_under_null", f"{path!r} lies under {where}, which is null"
+        if not isinstance(place, dict):
+            return "unknown_path", f"{path!r}: {where} is {place!r} here"
+    kinds = [kind for kind in members(annotation) if is_struct(kind)]
+    for kind in kinds:
+        config = kind.__struct_config__
+        if config.tag == place.get(config.tag_field) and name not in {
+            config.tag_field,
+            *_field_types(kind),
+        }:
+            return "unknown_path", f"{path!r}: {config.tag} has no {name}"
     return None
+
+
+def _field_types(kind: type[msgspec.Struct]) -> dict[str, Any]:
+    return {field.encode_name: field.type for field in msgspec.structs.fields(kind)}
+
+
+def _has_words(axis: PlainAxis, path: str) -> bool:
+    """Whether the axis lists words that the field allows beside numbers."""
+    leaf = leaf_of(path)
+    return leaf is not None and any(
+        value in leaf.words for value in axis.values or [] if isinstance(value, str)
+    )
 
 
 def _numbers(axis: PlainAxis, path: str, kind: Any, *, pointer: str, zipped: bool) -> Read:
@@ -126,7 +164,8 @@ def _numbers(axis: PlainAxis, path: str, kind: Any, *, pointer: str, zipped: boo
         detail = f"{len(numbers) - len(kept)} of {len(numbers)} values of {path} were met before"
         warnings.append(Problem(pointer=pointer, code="duplicates_removed", detail=detail))
     column = (touched(path) or ())[0]
-    return AxisValues(path=path, length=len(kept), columns={column: kept}), [], warnings
+    typed = kept.astype(leaves()[column].dtype)
+    return AxisValues(path=path, length=len(kept), columns={column: typed}), [], warnings
 
 
 def _number_faults(values: list[Any], pointer: str) -> list[Problem]:
@@ -176,10 +215,10 @@ def _structures(path: str, values: list[Any], document: dict[str, Any], *, point
     group = group_of(path)
     columns: dict[str, NDArray[Any]] = {}
     for name in touched(path) or ():
-        parts = [getattr(row, name) for row in rows]
+        parts = [row[name] for row in rows]
         if group is not None:
             parts = [part[:, group] for part in parts]
-        columns[name] = _stacked(parts, 1.0 if name == "slow_speed" else 0)
+        columns[name] = _stacked(parts, leaves()[name].absent)
     return AxisValues(path=path, length=len(values), columns=columns, listed=tuple(values)), [], []
 
 

@@ -1,85 +1,162 @@
 """Scenarios as equal-length columns: the currency from the expansion of a grid to the file."""
 
-from dataclasses import dataclass, fields, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any, NamedTuple
 
+import msgspec
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
-from service.model.distributions import FAMILIES
 from service.model.fields import Scenario
+from service.model.leaves import KIND, Leaf, label_code, leaves
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
+COUNT = "slow_groups.count"
+SPEED = "slow_groups.speed_fraction"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Columns:
-    """Inputs of `points` scenarios.
+    """Inputs of `num_points` scenarios, a column for every leaf of `leaves.leaves()`.
 
-    num_gpus, period_days       (points,) int64
-    load_ms, compute_ms,
-    allreduce_ms                (points,) float64
-    slow_count                  (points, groups) int64; 0 where a point has fewer groups
-    slow_speed                  (points, groups) float64; 1 where the group is absent
-    transient_family            (points,) int64, position in `distributions.FAMILIES`
-    transient_cv                (points,) float64; 0 where there is no such source
-
+    values       by the leaf's path: (points,), or (1,) where all points agree; of slow groups
+                 (points, groups) or (1, groups), 0 GPUs at speed 1 where a point has fewer
     barrier_key  (points,) equal for points whose slowest factor is the same; None: all differ
+    step_key     (points,) equal for points whose steps are the same; None: all differ
     size_key     (points,) equal for points that differ in nothing but num_gpus as far as the
                  slowest factor goes; None where no long axis of sizes exists
     """
 
-    num_gpus: Ints
-    load_ms: Floats
-    compute_ms: Floats
-    allreduce_ms: Floats
-    slow_count: Ints
-    slow_speed: Floats
-    transient_family: Ints
-    transient_cv: Floats
-    period_days: Ints
+    num_points: int
+    values: Mapping[str, NDArray[Any]]
     barrier_key: Ints | None = None
+    step_key: Ints | None = None
     size_key: Ints | None = None
 
-    @property
-    def num_points(self) -> int:
-        """How many scenarios."""
-        return len(self.num_gpus)
+    def __getitem__(self, path: str) -> NDArray[Any]:
+        """(points,) or (points, groups) values of a leaf; not to be written to."""
+        values = self.values[path]
+        return np.broadcast_to(values, (self.num_points, *values.shape[1:]))
+
+    def varies(self, path: str) -> bool:
+        """Whether points may differ in this leaf."""
+        return len(self.values[path]) != 1 or self.num_points == 1
 
     @property
     def num_nominal(self) -> Ints:
-        """(points,) GPUs at nominal speed; negative where a rule is broken."""
-        nominal = self.num_gpus.copy()
+        """(points,) GPUs at nominal speed, spares included; negative where a rule is broken."""
+        nominal: Ints = self["num_gpus"] + self["num_spare_gpus"]
         # Few groups: a sum over the short axis would take ten times longer.
-        for count in self.slow_count.T:
+        for count in self[COUNT].T:
             nominal -= count
         return nominal
 
     def part(self, rows: slice | NDArray[np.intp]) -> "Columns":
         """Some of the points."""
-        taken = {
-            field.name: value[rows]
-            for field in fields(self)
-            if (value := getattr(self, field.name)) is not None
+        num_points = len(np.empty(self.num_points, dtype=np.bool_)[rows])
+        values = {
+            path: column if len(column) == 1 else column[rows]
+            for path, column in self.values.items()
         }
-        return replace(self, **taken)
+        return replace(
+            self,
+            num_points=num_points,
+            values=values,
+            **{
+                name: None if (key := getattr(self, name)) is None else key[rows]
+                for name in ("barrier_key", "step_key", "size_key")
+            },
+        )
 
 
 def columns_of(scenario: Scenario) -> Columns:
     """Columns of one point."""
-    transient = scenario.variability.transient
-    kind = "none" if transient is None else str(transient.__struct_config__.tag)
-    groups = scenario.slow_groups
-    return Columns(
-        num_gpus=np.array([scenario.num_gpus], dtype=np.int64),
-        load_ms=np.array([scenario.load_ms], dtype=np.float64),
-        compute_ms=np.array([scenario.compute_ms], dtype=np.float64),
-        allreduce_ms=np.array([scenario.communication.allreduce_ms], dtype=np.float64),
-        slow_count=np.array([[group.count for group in groups]], dtype=np.int64).reshape(1, -1),
-        slow_speed=np.array([[group.speed_fraction for group in groups]], dtype=float).reshape(
-            1, -1
-        ),
-        transient_family=np.array([FAMILIES.index(kind)], dtype=np.int64),
-        transient_cv=np.array([0.0 if transient is None else transient.cv], dtype=np.float64),
-        period_days=np.array([scenario.period_days], dtype=np.int64),
-    )
+    known = leaves()
+    values = dict(_absent())
+    for path, value in _leaf_values(scenario, ""):
+        values[path] = _column(known[path], value)
+    return Columns(num_points=1, values=values)
+
+
+@lru_cache(maxsize=1)
+def _absent() -> dict[str, NDArray[Any]]:
+    """The columns of a scenario that has no leaf at all."""
+    return {path: _column(leaf, [] if leaf.in_list else None) for path, leaf in leaves().items()}
+
+
+def _column(leaf: Leaf, value: Any) -> NDArray[Any]:
+    """One value, or the list of one point, as a column of one point."""
+    if leaf.in_list:
+        return np.array([value], dtype=leaf.dtype)
+    if leaf.dtype != "object":
+        return np.array([coded(leaf, value)], dtype=leaf.dtype)
+    column = np.empty(1, dtype=object)
+    column[0] = value
+    return column
+
+
+def coded(leaf: Leaf, value: Any) -> Any:
+    """The value of a field as its column holds it."""
+    if leaf.labels:
+        return label_code(leaf.labels, value) or leaf.absent
+    if value is None:
+        return leaf.absent
+    return 0.0 if isinstance(value, str) else value
+
+
+def _leaf_values(struct: Struct, above: str) -> Iterator[tuple[str, Any]]:
+    """The values that differ from their fields' defaults, by path; of a list all its values."""
+    for field in _fields(type(struct), above):
+        value = getattr(struct, field.name)
+        if value is field.default or value == field.default:
+            continue
+        if field.is_label:
+            yield f"{field.path}.{KIND}", value
+        if isinstance(value, Struct):
+            yield from _leaf_values(value, f"{field.path}.")
+        elif field.is_list:
+            gathered: dict[str, list[Any]] = {}
+            for part in value:
+                for inner in _fields(type(part), f"{field.path}."):
+                    gathered.setdefault(inner.path, []).append(getattr(part, inner.name))
+            yield from gathered.items()
+        elif not field.is_label:
+            yield field.path, value
+
+
+class _Field(NamedTuple):
+    """A field of a document at a place: a leaf itself, a document, a list, or a kind of one."""
+
+    name: str
+    path: str
+    default: Any
+    is_label: bool
+    is_list: bool
+
+
+@lru_cache(maxsize=256)
+def _fields(kind: type[Struct], above: str) -> tuple[_Field, ...]:
+    """The fields that have a leaf at or below them."""
+    found = []
+    for field in msgspec.structs.fields(kind):
+        path = f"{above}{field.encode_name}"
+        if path in leaves() or any(leaf.startswith(f"{path}.") for leaf in leaves()):
+            # A default below an optional document is not what its absence stands for.
+            default = field.default if _is_absent(path, field.default) else msgspec.UNSET
+            is_list = any(
+                leaf.in_list and leaf.path.startswith(f"{path}.") for leaf in leaves().values()
+            )
+            found.append(_Field(field.name, path, default, f"{path}.{KIND}" in leaves(), is_list))
+    return tuple(found)
+
+
+def _is_absent(path: str, default: Any) -> bool:
+    """Whether a field with this value leaves its columns as they are without it."""
+    leaf = leaves().get(path)
+    if leaf is None:
+        return default is None or isinstance(default, Struct | tuple | str)
+    return bool(default is None or coded(leaf, default) == leaf.absent)

@@ -13,6 +13,8 @@ from service.model.laws.law import Floats, Law
 
 Rows = slice | NDArray[np.intp]
 
+_RANDOM = ("persistent", "transient", "node", "replica", "common", "spikes", "episodes")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
@@ -98,6 +100,20 @@ class Fleet:
     def num_points(self) -> int:
         """How many clusters."""
         return len(self.outside_ratio)
+
+    @property
+    def is_random(self) -> bool:
+        """Whether anything varies."""
+        return any(getattr(self, name) is not None for name in _RANDOM)
+
+    @property
+    def only_source(self) -> Source | None:
+        """The one draw for each GPU that is all there is; None where there is more."""
+        there = [name for name in _RANDOM if getattr(self, name) is not None]
+        plain = not (self.num_removed.any() or self.num_backup.any())
+        if there in (["transient"], ["persistent"]) and plain:
+            return self.transient or self.persistent
+        return None
 
     def part(self, rows: Rows) -> "Fleet":
         """Some of the points."""

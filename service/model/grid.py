@@ -1,7 +1,7 @@
 """A scenario and its axes, expanded to columns chunk by chunk; no object per point exists."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,8 @@ from service.model.axes import Axis, axis_length
 from service.model.axis_values import AxisValues, read_values
 from service.model.columns import Columns, columns_of
 from service.model.fields import Scenario
-from service.model.paths import BARRIER_COLUMNS, group_of
+from service.model.leaves import leaves
+from service.model.paths import group_of, moves_the_barrier, moves_the_step
 from service.model.problems import InvalidScenario, Problem
 from service.model.rules import failures
 from service.model.scenario import apply_overrides, decode_fields, full
@@ -56,14 +57,18 @@ class Grid:
     def columns(self, start: int, stop: int) -> Columns:
         """Columns of the points [start, stop)."""
         points = np.arange(start, stop, dtype=np.int64)
-        base = _repeated(columns_of(self.base), len(points), self._num_groups())
-        found: dict[str, NDArray[Any]] = {}
+        base = dict(columns_of(self.base).values)
+        _widen(base, self._num_groups())
         for part in self.dimensions:
             codes = part.codes(points)
             for axis in part.axes:
-                _set_columns(found, base, axis, codes)
-        return replace(
-            base, **found, barrier_key=self._barrier_key(points), size_key=self._size_key(points)
+                _set_columns(base, axis, codes)
+        return Columns(
+            num_points=len(points),
+            values=base,
+            barrier_key=self._key(points, moves_the_barrier),
+            step_key=self._key(points, moves_the_step),
+            size_key=self._size_key(points),
         )
 
     def failures(self, start: int, stop: int) -> NDArray[np.int8]:
@@ -101,11 +106,12 @@ class Grid:
         widths = [axis.num_groups for part in self.dimensions for axis in part.axes]
         return max([len(self.base.slow_groups), *widths])
 
-    def _barrier_key(self, points: NDArray[np.int64]) -> NDArray[np.int64] | None:
-        relevant = [part for part in self.dimensions if part.touched & BARRIER_COLUMNS]
-        if len(relevant) == len(self.dimensions):
-            return None
-        return _mixed(relevant, points)
+    def _key(
+        self, points: NDArray[np.int64], matters: Callable[[str], bool]
+    ) -> NDArray[np.int64] | None:
+        """(points,) equal where the axes that matter are; None where all of them do."""
+        relevant = [part for part in self.dimensions if any(map(matters, part.touched))]
+        return None if len(relevant) == len(self.dimensions) else _mixed(relevant, points)
 
     def _size_key(self, points: NDArray[np.int64]) -> NDArray[np.int64] | None:
         long = [
@@ -116,7 +122,9 @@ class Grid:
         if not long:
             return None
         others = [
-            part for part in self.dimensions if part.touched & BARRIER_COLUMNS and part not in long
+            part
+            for part in self.dimensions
+            if any(map(moves_the_barrier, part.touched)) and part not in long
         ]
         return _mixed(others, points)
 
@@ -193,37 +201,30 @@ def _path_problems(paths: Sequence[tuple[str, str]]) -> list[Problem]:
     return problems
 
 
-def _repeated(columns: Columns, num_points: int, num_groups: int) -> Columns:
-    """The one point of `columns`, `num_points` times, with room for `num_groups` slow groups."""
-    wide: dict[str, NDArray[Any]] = {}
-    for field in fields(columns):
-        value = getattr(columns, field.name)
-        if value is None:
-            continue
-        if value.ndim == 2:  # (points, groups)
-            empty = 1.0 if field.name == "slow_speed" else 0
-            padded = np.full((1, num_groups), empty, dtype=value.dtype)
-            padded[:, : value.shape[1]] = value
-            wide[field.name] = np.repeat(padded, num_points, axis=0)
-        else:
-            wide[field.name] = np.repeat(value, num_points)
-    return Columns(**wide)
+def _widen(values: dict[str, NDArray[Any]], num_groups: int) -> None:
+    """Make room for `num_groups` slow groups."""
+    for leaf in leaves().values():
+        if leaf.in_list:
+            padded = np.full((1, num_groups), leaf.absent, dtype=leaf.dtype)
+            given = values[leaf.path]
+            padded[:, : given.shape[1]] = given
+            values[leaf.path] = padded
 
 
 def _set_columns(
-    found: dict[str, NDArray[Any]], base: Columns, axis: AxisValues, codes: NDArray[np.int64]
+    values: dict[str, NDArray[Any]], axis: AxisValues, codes: NDArray[np.int64]
 ) -> None:
     group = group_of(axis.path)
-    for name, values in axis.columns.items():
-        if group is not None:
-            # (points,) into its column of (points, groups)
-            found.setdefault(name, getattr(base, name).copy())[:, group] = values[codes]
-        elif values.ndim == 2:  # whole slow_groups, (values, groups)
-            column = found.setdefault(name, getattr(base, name).copy())
-            column[:] = 1.0 if name == "slow_speed" else 0
-            column[:, : values.shape[1]] = values[codes]
-        else:
-            found[name] = values[codes]
+    for name, listed in axis.columns.items():
+        if group is None and listed.ndim == 1:
+            values[name] = listed[codes]
+            continue
+        # (points,) into its column of (points, groups), or whole slow_groups, (values, groups)
+        now = values[name]
+        column = np.empty((len(codes), now.shape[1]), dtype=now.dtype)
+        column[:] = now if group is not None else leaves()[name].absent
+        column[:, slice(listed.shape[1]) if group is None else group] = listed[codes]
+        values[name] = column
 
 
 def _mixed(parts: Sequence[Dimension], points: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -1,36 +1,74 @@
 """The input columns that are stored beside the outputs, named by their paths."""
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
-from service.model.columns import Columns
-from service.model.distributions import FAMILIES
+from service.model.columns import COUNT, Columns
+from service.model.leaves import ABSENT, leaves
+from service.model.paths import group_of, leaf_of, touched
 
-INPUT_LABELS = {"variability.transient.kind": FAMILIES[1:]}
+INPUT_LABELS = {leaf.path: leaf.labels for leaf in leaves().values() if leaf.labels}
 """Input columns that hold no numbers: stored as the position of their label, -1 for null."""
 
+ALWAYS = (
+    "num_gpus",
+    "load_ms",
+    "compute_ms",
+    "communication.allreduce_ms",
+    "variability.transient.kind",
+    "variability.transient.cv",
+    "period_days",
+)
+"""Stored for every batch; other leaves where a scenario has them."""
+
+NEVER = ("seed", "draws")
 
 InputColumn = NDArray[np.float64] | NDArray[np.int64] | NDArray[np.int8]
 
 
-def input_columns(columns: Columns) -> dict[str, InputColumn]:
-    """Every leaf that can differ between points as a column (points,).
+def input_names(columns: Columns, axis_paths: Sequence[str]) -> tuple[str, ...]:
+    """Names of the leaves that points with these axes store.
 
-    NaN, or -1 where the column has labels, where a point has no such leaf.
+    `columns` hold at least one of the points. Every leaf that the axes set, or in which the point
+    differs from a scenario that leaves it out.
     """
-    has_transient = columns.transient_family != 0
-    found: dict[str, InputColumn] = {
-        "num_gpus": columns.num_gpus,
-        "load_ms": columns.load_ms,
-        "compute_ms": columns.compute_ms,
-        "communication.allreduce_ms": columns.allreduce_ms,
-        "variability.transient.kind": (columns.transient_family - 1).astype(np.int8),
-        "variability.transient.cv": np.where(has_transient, columns.transient_cv, np.nan),
-        "period_days": columns.period_days,
-    }
-    for group in range(columns.slow_count.shape[1]):
-        count, speed = columns.slow_count[:, group], columns.slow_speed[:, group]
-        present = count > 0
-        found[f"slow_groups.{group}.count"] = np.where(present, count, np.nan)
-        found[f"slow_groups.{group}.speed_fraction"] = np.where(present, speed, np.nan)
-    return found
+    set_by_axes = {name for path in axis_paths for name in touched(path) or ()}
+    found = []
+    for path, leaf in leaves().items():
+        if leaf.in_list or leaf.dtype == "object" or path in NEVER:
+            continue
+        value = columns[path][0]
+        is_there = value != leaf.absent and not (leaf.dtype == "float64" and np.isnan(value))
+        if path in ALWAYS or path in set_by_axes or is_there:
+            found.append(path)
+    for group in range(columns[COUNT].shape[1]):
+        found.extend(f"slow_groups.{group}.{name}" for name in ("count", "speed_fraction"))
+    return tuple(found)
+
+
+def input_column(columns: Columns, name: str) -> InputColumn:
+    """A leaf as a column (points,); NaN, or -1 where the column has labels, where a point has none.
+
+    Raises KeyError for a name that is no stored input.
+    """
+    group = group_of(name)
+    if group is not None:
+        return _of_group(columns, name, group)
+    leaf = leaves()[name]
+    values = columns[name]
+    if leaf.labels:
+        return (values - 1).astype(np.int8)
+    # A word in the place of a number is stored as 0, which is none of the field's numbers.
+    return np.where(values == 0, np.nan, values) if leaf.words else values
+
+
+def _of_group(columns: Columns, name: str, group: int) -> InputColumn:
+    leaf = leaf_of(name)
+    counts = columns[COUNT]
+    if leaf is None:
+        raise KeyError(name)
+    if group >= counts.shape[1]:
+        return np.full(columns.num_points, np.nan)
+    return np.where(counts[:, group] > ABSENT, columns[leaf.path][:, group], np.nan)

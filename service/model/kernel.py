@@ -6,15 +6,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from service.model.barrier import SMALLEST_CV, Groups, Slowest, slowest_of
 from service.model.columns import Columns
-from service.model.distributions import FAMILIES, law_of
-from service.model.losses import loss_columns, slowest_nominal
-from service.model.results import COLUMN_NAMES, METHODS
+from service.model.failures import failure_columns, time_ratios
+from service.model.losses import loss_columns
+from service.model.rank_counts import rank_count_columns
+from service.model.results import COLUMN_NAMES
 from service.model.rules import failures
-from service.model.sizes import slowest_of_sizes
-
-NUM_QUANTILES = 3
+from service.model.spreads import spread_columns
+from service.model.steps import steps_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,49 +33,16 @@ def evaluate(columns: Columns) -> Results:
     sound = np.flatnonzero(failure == 0)
     if len(sound) < columns.num_points:
         return _scattered(evaluate(columns.part(sound)), sound, failure)
-    random = (columns.transient_family != 0) & (columns.transient_cv > 0)
-    found: dict[str, NDArray[Any]] = dict(loss_columns(columns, _slowest(columns, random)))
-    found["method"] = np.where(
-        random, METHODS.index("quadrature"), METHODS.index("closed_form")
-    ).astype(np.int8)
+    ratios = time_ratios(columns)
+    factors, method = steps_of(columns)
+    found: dict[str, NDArray[Any]] = dict(loss_columns(columns, factors, ratios.share))
+    found |= spread_columns(columns, factors.slowest.mean, ratios.share)
+    found |= failure_columns(ratios)
+    found |= rank_count_columns(columns)
+    found["gpu_hours_lost_se"] = np.zeros(columns.num_points)
+    found["is_extrapolated"] = np.zeros(columns.num_points)
+    found["method"] = method
     return Results(columns={name: found[name] for name in COLUMN_NAMES}, failure=failure)
-
-
-def _slowest(columns: Columns, random: NDArray[np.bool_]) -> Slowest:
-    """The slowest factor of every point, worked out once for points that share it."""
-    if columns.barrier_key is None:
-        return _slowest_of_distinct(columns, random)
-    _, first, inverse = np.unique(columns.barrier_key, return_index=True, return_inverse=True)
-    distinct = _slowest_of_distinct(columns.part(first), random[first])
-    return Slowest(mean=distinct.mean[inverse], quantiles=distinct.quantiles[inverse])
-
-
-def _slowest_of_distinct(columns: Columns, random: NDArray[np.bool_]) -> Slowest:
-    family = columns.transient_family
-    if len(family) > 0 and random.all() and (family == family[0]).all():
-        return _slowest_of_family(columns, int(family[0]))
-    mean = slowest_nominal(columns)
-    quantiles = np.repeat(mean[:, np.newaxis], NUM_QUANTILES, axis=1)
-    for code in range(1, len(FAMILIES)):
-        rows = np.flatnonzero(random & (family == code))
-        if len(rows):
-            slowest = _slowest_of_family(columns.part(rows), code)
-            mean[rows] = slowest.mean
-            quantiles[rows] = slowest.quantiles
-    return Slowest(mean=mean, quantiles=quantiles)
-
-
-def _slowest_of_family(columns: Columns, family: int) -> Slowest:
-    """Of points with one family; their cv is positive."""
-    groups = Groups(
-        law=law_of(family),
-        num_gpus=np.vstack([columns.num_nominal, columns.slow_count.T]).astype(np.float64),
-        mean=np.vstack([np.ones(columns.num_points), 1 / columns.slow_speed.T]),
-        shape=np.maximum(columns.transient_cv, SMALLEST_CV)[np.newaxis],
-    )
-    if columns.size_key is None:
-        return slowest_of(groups)
-    return slowest_of_sizes(groups, columns.size_key)
 
 
 def _scattered(results: Results, rows: NDArray[np.intp], failure: NDArray[np.int8]) -> Results:

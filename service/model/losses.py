@@ -1,77 +1,176 @@
-"""From the slowest factor to steps, losses and their causes.
+"""From slowest factors to steps, losses, their causes and the work that is left.
 
-Definitions: design page "The model", sections 2 and 4; names: "Decisions", 1 and 2.
+Definitions: design page "The model", sections 2, 3 and 4; names: "Decisions", 1 and 2.
 """
+
+from typing import NamedTuple
 
 import numpy as np
 
-from service.model.barrier import Slowest
+from service.model.active import HOURS_PER_DAY, num_backup
+from service.model.causes import CAUSES, Factors
 from service.model.columns import Columns, Floats
+from service.model.times import compute_ms, num_held, num_used, outside_ms
 
-HOURS_PER_DAY = 24.0
 # Temporaries of so many points stay in cache, and NumPy's own time per call is small.
 BLOCK_POINTS = 8192
+MS_PER_HOUR = 3.6e6
+MS_PER_DAY = HOURS_PER_DAY * MS_PER_HOUR
+STEPS_OF_WORK = 1000.0
 
 
-def slowest_nominal(columns: Columns) -> Floats:
-    """(points,) factor of the slowest GPU when nothing varies: 1 / the lowest speed present."""
-    factor = (columns.num_nominal > 0).astype(np.float64)
-    for count, speed in zip(columns.slow_count.T, columns.slow_speed.T, strict=True):
-        np.maximum(factor, (count > 0) / speed, out=factor)
-    return factor
+class Step(NamedTuple):
+    """The times behind a loss, (points,) each.
+
+    outside, compute  ms of a step at nominal speed, beside and inside the barrier
+    mean              expected step, ms
+    per_work          T_0: ms of step for each step of work of the GPUs held
+    ideal             ms
+    time_ratio        share of the time left for steps
+    used, held        GPUs that take part, and that are paid for
+    """
+
+    outside: Floats
+    compute: Floats
+    mean: Floats
+    per_work: Floats
+    ideal: Floats
+    time_ratio: Floats
+    used: Floats
+    held: Floats
+
+    @property
+    def efficiency(self) -> Floats:
+        """(points,) ideal over expected step, times the time ratio."""
+        return self.time_ratio * self.ideal / self.per_work
 
 
-def loss_columns(columns: Columns, slowest: Slowest) -> dict[str, Floats]:
-    """All float output columns, (points,) each, from the slowest factor of every point."""
+def step_of(columns: Columns, mean: Floats, time_ratio: Floats) -> Step:
+    """The step whose slowest factor is expected to be `mean`, (points,)."""
+    outside, compute = outside_ms(columns), compute_ms(columns)
+    used, held = num_used(columns), num_held(columns)
+    expected = outside + compute * mean
+    return Step(
+        outside=outside,
+        compute=compute,
+        mean=expected,
+        per_work=expected * (held / (used - num_backup(columns))),
+        ideal=outside + compute,
+        time_ratio=time_ratio,
+        used=used,
+        held=held,
+    )
+
+
+def loss_columns(columns: Columns, factors: Factors, time_ratio: Floats) -> dict[str, Floats]:
+    """Steps, losses, causes and work as output columns, (points,) each."""
     found: dict[str, Floats] = {}
     # One block, empty, where there is no point: the columns exist all the same.
     for start in range(0, max(columns.num_points, 1), BLOCK_POINTS):
         rows = slice(start, start + BLOCK_POINTS)
-        part = Slowest(mean=slowest.mean[rows], quantiles=slowest.quantiles[rows])
-        for name, values in _block(columns.part(rows), part).items():
+        part = _block(columns.part(rows), factors.taken(rows), time_ratio[rows])
+        for name, values in part.items():
             if name not in found:
                 found[name] = np.empty(columns.num_points)
             found[name][rows] = values
     return found
 
 
-def _block(columns: Columns, slowest: Slowest) -> dict[str, Floats]:
-    """The causes are telescoping counterfactual steps.
-
-    Without the transient source, without the slow groups too, without communication, without load:
-    so they sum to what is available.
-    """
-    load, allreduce, compute = columns.load_ms, columns.allreduce_ms, columns.compute_ms
-    outside = load + allreduce
-    ideal = outside + compute
-    slowest_compute = compute * slowest.mean
-    # Without variability the slowest GPU is the slowest kind. Its expectation under variability
-    # is never below (Jensen); the difference of round-off is not a gain.
-    steady = outside + compute * slowest_nominal(columns)
-    step = np.maximum(outside + slowest_compute, steady)
-    per_day = HOURS_PER_DAY * columns.num_gpus
-    available = per_day * columns.period_days
-    per_ms = available / step
-    lost = per_ms * (step - ideal)
+def _block(columns: Columns, factors: Factors, time_ratio: Floats) -> dict[str, Floats]:
+    slowest = factors.slowest
+    step = step_of(columns, slowest.mean, time_ratio)
+    outside, compute = step.outside, step.compute
+    per_day = HOURS_PER_DAY * step.held
+    days = columns["period_days"]
+    available = per_day * days
+    causes = _causes(columns, step, factors, available)
+    used_share = step.used / step.held
+    lost = available * (1 - step.efficiency)
+    if (time_ratio == 1).all():
+        # Differences of steps, not of ratios: for small losses these keep their digits.
+        lost = available / step.per_work * (step.per_work - step.ideal)
     return {
-        "ideal_step_ms": ideal,
-        "step_mean_ms": step,
-        "slowest_compute_mean_ms": slowest_compute,
+        "ideal_step_ms": step.ideal,
+        "step_mean_ms": step.mean,
+        "slowest_compute_mean_ms": compute * slowest.mean,
         "step_p50_ms": outside + compute * slowest.quantiles[:, 0],
         "step_p95_ms": outside + compute * slowest.quantiles[:, 1],
         "step_p99_ms": outside + compute * slowest.quantiles[:, 2],
-        "efficiency_fraction": ideal / step,
-        "useful_compute_fraction": compute / step,
-        "displayed_utilization_fraction": 1.0 - load / step,
+        "efficiency_fraction": step.efficiency,
+        "useful_compute_fraction": time_ratio * compute / step.per_work,
+        "displayed_utilization_fraction": time_ratio
+        * used_share
+        * (1.0 - columns["load_ms"] / step.mean),
+        "time_ratio_fraction": time_ratio,
         "gpu_hours_available_per_day": per_day,
-        "gpu_hours_lost_per_day": lost / columns.period_days,
+        "gpu_hours_lost_per_day": lost / days,
         "gpu_hours_available": available,
         "gpu_hours_lost": lost,
-        "gpu_hours_not_useful": per_ms * (step - compute),
+        "gpu_hours_not_useful": available - causes["gpu_hours_useful"],
         "gpu_hours_above_nominal": lost,
-        "gpu_hours_useful": per_ms * compute,
-        "gpu_hours_transient": per_ms * (step - steady),
-        "gpu_hours_slow_groups": per_ms * (steady - ideal),
-        "gpu_hours_communication": per_ms * allreduce,
-        "gpu_hours_load": per_ms * load,
+        **causes,
+        **_groups(causes, lost),
+        **_work(columns, step),
+    }
+
+
+def _causes(columns: Columns, step: Step, factors: Factors, available: Floats) -> dict[str, Floats]:
+    """Hours of each cause; they sum to what is available.
+
+    T_0 is what a step of work costs the GPUs held. From there down: without the share of the
+    spares, without backup workers, without one source after the other, without communication,
+    without load.
+    """
+    per_ms = available * step.time_ratio / step.per_work
+    used = step.used
+    no_spares = step.mean * (used / (used - num_backup(columns)))
+    last = no_spares
+    hours = {
+        "spares": per_ms * (step.per_work - no_spares),
+        "failures": available * (1 - step.time_ratio),
+    }
+    for cause, factor in zip(CAUSES, factors.without, strict=True):
+        after = step.outside + step.compute * factor
+        if cause != "backup_workers":
+            after = np.minimum(after, last)
+        elif not num_backup(columns).any():
+            after = last
+        hours[cause] = per_ms * (last - after)
+        last = after
+    hours["communication"] = per_ms * columns["communication.allreduce_ms"]
+    hours["load"] = per_ms * columns["load_ms"]
+    hours["useful"] = per_ms * step.compute
+    return {f"gpu_hours_{cause}": values for cause, values in hours.items()}
+
+
+def _groups(causes: dict[str, Floats], lost: Floats) -> dict[str, Floats]:
+    by_eviction = sum(
+        causes[f"gpu_hours_{cause}"] for cause in ("episodes", "persistent", "node", "slow_groups")
+    )
+    by_waiting = causes["gpu_hours_transient"] + causes["gpu_hours_spikes"]
+    return {
+        "gpu_hours_reducible_by_eviction": np.asarray(by_eviction),
+        "gpu_hours_reducible_by_waiting": by_waiting,
+        "gpu_hours_irreducible": _rest(lost, by_eviction + by_waiting),
+    }
+
+
+def _rest(lost: Floats, named: Floats) -> Floats:
+    """What is left of the loss; less than the round-off of the difference is nothing."""
+    rest = lost - named
+    rest[np.abs(rest) <= 1e-9 * np.abs(lost)] = 0.0
+    return rest
+
+
+def _work(columns: Columns, step: Step) -> dict[str, Floats]:
+    """The fixed-work view; NaN where the scenario says no number of steps."""
+    steps = columns["total_steps"]
+    hours_per_step = step.used * step.per_work / step.time_ratio / MS_PER_HOUR
+    each = step.mean * step.used / (step.used - num_backup(columns)) / step.time_ratio
+    return {
+        "days_to_finish": steps * each / MS_PER_DAY,
+        "gpu_hours_for_total_steps": steps * hours_per_step,
+        "gpu_hours_extra_for_total_steps": steps
+        * (hours_per_step - step.used * step.ideal / MS_PER_HOUR),
+        "gpu_hours_per_1000_steps": STEPS_OF_WORK * hours_per_step,
     }

@@ -1,47 +1,22 @@
 """Paths into a scenario: which field they name, and which columns they set."""
 
 import re
+from functools import lru_cache
 from typing import Any
 
-from service.model.distributions import Normal
-from service.model.fields import Fixed, Scenario, SlowGroup
+from service.model.leaves import Leaf, leaves
 
 REFUSED = ("seed", "draws", "period_days")
 
-TOUCHED: dict[str, tuple[str, ...]] = {
-    "num_gpus": ("num_gpus",),
-    "load_ms": ("load_ms",),
-    "compute_ms": ("compute_ms",),
-    "communication": ("allreduce_ms",),
-    "communication.allreduce_ms": ("allreduce_ms",),
-    "slow_groups": ("slow_count", "slow_speed"),
-    "variability": ("transient_family", "transient_cv"),
-    "variability.transient": ("transient_family", "transient_cv"),
-    "variability.transient.kind": ("transient_family",),
-    "variability.transient.cv": ("transient_cv",),
-}
-"""Columns that a path sets, for the paths that have no position in them."""
-
-GROUP_TOUCHED: dict[str, tuple[str, ...]] = {
-    "": ("slow_count", "slow_speed"),
-    "count": ("slow_count",),
-    "speed_fraction": ("slow_speed",),
-}
-
-BARRIER_COLUMNS = frozenset(
-    {"num_gpus", "slow_count", "slow_speed", "transient_family", "transient_cv"}
+_OUTSIDE_THE_WINDOW = ("total_steps", "period_days")
+_OUTSIDE_THE_BARRIER = (
+    "load_ms",
+    "compute_ms",
+    "communication",
+    "scaling",
+    "failures",
+    *_OUTSIDE_THE_WINDOW,
 )
-"""Columns that the slowest factor depends on."""
-
-_LEAVES: dict[str, tuple[type, str]] = {
-    "num_gpus": (Scenario, "num_gpus"),
-    "load_ms": (Scenario, "load_ms"),
-    "compute_ms": (Scenario, "compute_ms"),
-    "communication.allreduce_ms": (Fixed, "allreduce_ms"),
-    # The bounds of cv are those of every family; what only one refuses is a rule of points.
-    "variability.transient.cv": (Normal, "cv"),
-}
-
 
 _POSITION = re.compile(r"0|[1-9][0-9]{0,8}")
 
@@ -57,23 +32,49 @@ def group_of(path: str) -> int | None:
     return position_of(parts[1]) if parts[0] == "slow_groups" and len(parts) > 1 else None
 
 
+@lru_cache(maxsize=1024)
 def touched(path: str) -> tuple[str, ...] | None:
     """Columns that the path sets; None for a path that no scenario has."""
-    if group_of(path) is None:
-        return TOUCHED.get(path)
-    return GROUP_TOUCHED.get(".".join(path.split(".")[2:]))
+    name = _without_position(path)
+    leaf = leaves().get(name)
+    if leaf is not None:
+        named_as_it_lies = leaf.in_list == (name != path)
+        return (name,) if leaf.can_be_set and named_as_it_lies else None
+    return tuple(leaf for leaf in leaves() if leaf.startswith(f"{name}.")) or None
+
+
+def leaf_of(path: str) -> Leaf | None:
+    """The leaf that the path names, None where it names none or more than one."""
+    if touched(path) is None:
+        return None
+    return leaves().get(_without_position(path))
 
 
 def leaf_type(path: str) -> Any | None:
     """The annotated type of a numeric leaf, None where the path names more than a number."""
-    if path in _LEAVES:
-        struct, name = _LEAVES[path]
-        return struct.__annotations__[name]
-    if group_of(path) is not None and path.count(".") == 2:  # slow_groups, position, leaf
-        return SlowGroup.__annotations__.get(path.rsplit(".", 1)[-1])
-    return None
+    leaf = leaf_of(path)
+    return leaf.type if leaf is not None and leaf.is_number else None
 
 
 def is_whole(path: str) -> bool:
     """Whether the leaf is a whole number."""
-    return path == "num_gpus" or (group_of(path) is not None and path.endswith(".count"))
+    leaf = leaf_of(path)
+    return leaf is not None and leaf.is_whole
+
+
+def moves_the_barrier(column: str) -> bool:
+    """Whether the expected slowest factor depends on the column."""
+    return column.split(".", 1)[0] not in _OUTSIDE_THE_BARRIER
+
+
+def moves_the_step(column: str) -> bool:
+    """Whether the length of a step, or its spread, depends on the column."""
+    return column.split(".", 1)[0] not in _OUTSIDE_THE_WINDOW
+
+
+def _without_position(path: str) -> str:
+    """`slow_groups.3.count` as `slow_groups.count`; others as they are."""
+    if group_of(path) is None:
+        return path
+    parts = path.split(".")
+    return ".".join([parts[0], *parts[2:]])

@@ -33,7 +33,20 @@ def _gpu_hours(name: str, sentence: str) -> Column:
 
 _ATTRIBUTION = (
     _gpu_hours("useful", "The share of the window spent on nominal compute."),
+    _gpu_hours("spares", "Paid for hot spares that stand by."),
+    _gpu_hours(
+        "backup_workers",
+        "Of GPUs that a step does not wait for: their share less what it shortens steps by; "
+        "negative where it pays.",
+    ),
+    _gpu_hours("failures", "Lost to failures, restarts and checkpoints."),
+    _gpu_hours("episodes", "Lost to slow periods of single GPUs."),
     _gpu_hours("transient", "Lost to variability from step to step: waiting for an unlucky GPU."),
+    _gpu_hours("spikes", "Lost to rare slow steps of single GPUs."),
+    _gpu_hours("replica", "Lost to variability from step to step between replicas: their data."),
+    _gpu_hours("common", "Lost to variability that all GPUs share."),
+    _gpu_hours("persistent", "Lost to GPUs that differ for good."),
+    _gpu_hours("node", "Lost to nodes that differ for good."),
     _gpu_hours("slow_groups", "Lost to persistently slow GPUs: everybody waits for them."),
     _gpu_hours("communication", "Spent on exposed communication."),
     _gpu_hours("load", "Spent on exposed data loading."),
@@ -42,6 +55,54 @@ _ATTRIBUTION = (
 ATTRIBUTION_COLUMNS = tuple(column.name for column in _ATTRIBUTION)
 """These, and only these, sum to `gpu_hours_available`."""
 
+_REDUCIBLE = (
+    _gpu_hours(
+        "reducible_by_eviction",
+        "Lost to slow groups, persistent and node variability and episodes: what replacing GPUs, "
+        "or noticing sooner, can give back.",
+    ),
+    _gpu_hours(
+        "reducible_by_waiting",
+        "Lost to transient variability and spikes: what waiting for each other less often can "
+        "give back.",
+    ),
+    _gpu_hours("irreducible", "The rest of what is lost."),
+)
+
+_SPREAD = (
+    _gpu_hours("lost_p10", "One cluster in ten loses less over the window."),
+    _gpu_hours("lost_p50", "Every second cluster loses less over the window."),
+    _gpu_hours("lost_p90", "Nine clusters in ten lose less over the window."),
+    _gpu_hours(
+        "lost_cluster_mean",
+        "Mean over clusters of their losses; below the pooled figure where clusters differ.",
+    ),
+    _gpu_hours("lost_sd", "Standard deviation of the window's loss."),
+    _gpu_hours("lost_se", "Standard error of gpu_hours_lost by sampling; 0 where exact."),
+    _gpu_hours("lost_p10_se", "Standard error of gpu_hours_lost_p10; 0 where exact."),
+    _gpu_hours("lost_p50_se", "Standard error of gpu_hours_lost_p50; 0 where exact."),
+    _gpu_hours("lost_p90_se", "Standard error of gpu_hours_lost_p90; 0 where exact."),
+    _gpu_hours("lost_cluster_mean_se", "Standard error of gpu_hours_lost_cluster_mean."),
+    _fraction("efficiency_fraction_p10", "Nine clusters in ten are more efficient."),
+    _fraction("efficiency_fraction_p50", "Every second cluster is more efficient."),
+    _fraction("efficiency_fraction_p90", "One cluster in ten is more efficient."),
+)
+
+_WORK = (
+    Column(
+        name="days_to_finish",
+        unit="days",
+        sentence="Fixed work: until total_steps are done, failures included.",
+    ),
+    _gpu_hours("for_total_steps", "Fixed work: held until total_steps are done."),
+    _gpu_hours(
+        "extra_for_total_steps",
+        "Fixed work: beyond what total_steps take at the ideal step. Unbounded, unlike the loss "
+        "of a window.",
+    ),
+    _gpu_hours("per_1000_steps", "Held for a thousand steps of work, failures included."),
+)
+
 COLUMNS: tuple[Column, ...] = (
     _ms("ideal_step_ms", "Load + compute + communication at nominal speed, nobody waits."),
     _ms("step_mean_ms", "Expected step: everybody waits for the slowest GPU."),
@@ -49,11 +110,15 @@ COLUMNS: tuple[Column, ...] = (
     _ms("step_p50_ms", "Half of the steps are shorter."),
     _ms("step_p95_ms", "95 % of the steps are shorter."),
     _ms("step_p99_ms", "99 % of the steps are shorter."),
-    _fraction("efficiency_fraction", "Ideal step over expected step."),
+    _fraction("efficiency_fraction", "Ideal step over expected step, times the time ratio."),
     _fraction("useful_compute_fraction", "Nominal compute over expected step."),
     _fraction(
         "displayed_utilization_fraction",
         "What a utilization gauge shows: kernels are resident while they wait.",
+    ),
+    _fraction(
+        "time_ratio_fraction",
+        "Share of the time left for steps by failures, restarts and checkpoints.",
     ),
     _gpu_hours("available_per_day", "24 hours of every GPU held."),
     _gpu_hours("lost_per_day", "Available per day times (1 - efficiency)."),
@@ -65,10 +130,39 @@ COLUMNS: tuple[Column, ...] = (
         "Lost against the same communication and synchronization at nominal speed.",
     ),
     *_ATTRIBUTION,
+    *_REDUCIBLE,
+    *_SPREAD,
+    *_WORK,
+    Column(
+        name="checkpoint_interval_s",
+        unit="s",
+        sentence="Work between checkpoints: as given, or the optimum.",
+    ),
+    Column(name="failures_per_day", unit="", sentence="Failures that stop the job, per day of it."),
+    Column(
+        name="num_independent_ranks",
+        unit="",
+        sentence="Independent draws of the finest source: fewer than GPUs where groups move as "
+        "one.",
+        kind="int64",
+    ),
+    Column(
+        name="is_extrapolated",
+        unit="",
+        sentence="Whether the slowest rank lies beyond the tail that was observed.",
+        kind="bool",
+    ),
     Column(
         name="method",
         unit="",
         sentence="How the expected step was found.",
+        kind="enum",
+        labels=METHODS,
+    ),
+    Column(
+        name="spread_method",
+        unit="",
+        sentence="How the spread was found.",
         kind="enum",
         labels=METHODS,
     ),

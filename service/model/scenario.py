@@ -1,6 +1,7 @@
 """Scenarios: decoded strictly, checked, overridden, written out whole or normalised."""
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -107,7 +108,7 @@ def put(document: dict[str, Any], path: str, value: Any) -> tuple[str, str] | No
     for depth, part in enumerate(parts[:-1], start=1):
         step = _child(place, part)
         if step is _MISSING and isinstance(place, dict):
-            step = _LEFT_OUT.get(".".join(parts[:depth]), _MISSING)
+            step = _left_out().get(".".join(parts[:depth]), _MISSING)
             if isinstance(step, dict):
                 step = place[part] = dict(step)
         if step is _MISSING:
@@ -126,14 +127,23 @@ def put(document: dict[str, Any], path: str, value: Any) -> tuple[str, str] | No
 
 
 _MISSING = object()
-# What a scenario may leave out and other paths lie under, as it is then.
-_LEFT_OUT: dict[str, dict[str, Any] | None] = {
-    "variability": {},
-    "variability.transient": None,
-    "communication": {"kind": "fixed"},
-}
+
 # No path of a scenario has more parts.
 _MAX_PARTS = 3
+
+
+@lru_cache(maxsize=1)
+def _left_out() -> dict[str, Any]:
+    """What a scenario may leave out and other paths lie under, as it is then."""
+    smallest = Scenario(num_gpus=1, compute_ms=1)
+    found: dict[str, Any] = {}
+    for name in ("", "variability"):
+        struct = getattr(smallest, name) if name else smallest
+        for field in msgspec.structs.fields(struct):
+            if not field.required:
+                path = f"{name}.{field.encode_name}" if name else field.encode_name
+                found[path] = _without_defaults(field.default)
+    return found
 
 
 def _child(place: Any, part: str) -> Any:

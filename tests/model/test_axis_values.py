@@ -6,6 +6,7 @@ import pytest
 
 from service.model.axes import decode_axes
 from service.model.axis_values import MAX_FAULTS, MAX_STRUCTURES, AxisValues, read_values
+from service.model.columns import COUNT, SPEED
 from service.model.distributions import FAMILIES
 from service.model.problems import Problem
 from service.model.scenario import decode_scenario, full
@@ -54,12 +55,12 @@ def test_axes_of_numbers_set_one_column() -> None:
     assert columns("load_ms", range={"start": 0, "stop": 20, "step": 10}) == {
         "load_ms": [0.0, 10.0, 20.0]
     }
-    assert columns("communication.allreduce_ms", values=[1]) == {"allreduce_ms": [1.0]}
+    assert columns("communication.allreduce_ms", values=[1]) == {"communication.allreduce_ms": [1.0]}
     assert columns("slow_groups.1.count", powers_of_two={"start": 1, "stop": 4}) == {
-        "slow_count": [1, 2, 4]
+        COUNT: [1, 2, 4]
     }
-    assert columns("slow_groups.0.speed_fraction", values=[1, 0.5]) == {"slow_speed": [1.0, 0.5]}
-    assert columns("variability.transient.cv", values=[0, 1]) == {"transient_cv": [0.0, 1.0]}
+    assert columns("slow_groups.0.speed_fraction", values=[1, 0.5]) == {SPEED: [1.0, 0.5]}
+    assert columns("variability.transient.cv", values=[0, 1]) == {"variability.transient.cv": [0.0, 1.0]}
 
 
 def test_whole_numbers_stay_whole() -> None:
@@ -92,29 +93,29 @@ def test_values_of_a_zip_are_kept_though_met_before() -> None:
 
 
 def test_whole_structures_set_all_their_columns() -> None:
-    assert columns("communication", values=[FIXED]) == {"allreduce_ms": [5.0]}
+    assert columns("communication", values=[FIXED]) == {"communication.allreduce_ms": [5.0]}
     assert columns("variability.transient", values=[None, NORMAL, {"kind": "gamma", "cv": 1}]) == {
-        "transient_family": [0, FAMILIES.index("normal"), FAMILIES.index("gamma")],
-        "transient_cv": [0.0, 0.1, 1.0],
+        "variability.transient.kind": [0, FAMILIES.index("normal"), FAMILIES.index("gamma")],
+        "variability.transient.cv": [0.0, 0.1, 1.0],
     }
     assert columns("variability", values=[{}, {"transient": NORMAL}]) == {
-        "transient_family": [0, FAMILIES.index("normal")],
-        "transient_cv": [0.0, 0.1],
+        "variability.transient.kind": [0, FAMILIES.index("normal")],
+        "variability.transient.cv": [0.0, 0.1],
     }
     assert columns("variability.transient.kind", values=["lognormal", "normal"]) == {
-        "transient_family": [FAMILIES.index("lognormal"), FAMILIES.index("normal")]
+        "variability.transient.kind": [FAMILIES.index("lognormal"), FAMILIES.index("normal")]
     }
     assert columns("slow_groups.1", values=[{"count": 7, "speed_fraction": 0.6}]) == {
-        "slow_count": [7],
-        "slow_speed": [0.6],
+        COUNT: [7],
+        SPEED: [0.6],
     }
 
 
 def test_lists_of_groups_are_padded_with_absent_ones() -> None:
     values = [[], [{"count": 1, "speed_fraction": 0.5}], DOCUMENT["slow_groups"]]
     assert columns("slow_groups", values=values) == {
-        "slow_count": [[0, 0], [1, 0], [1, 2]],
-        "slow_speed": [[1.0, 1.0], [0.5, 1.0], [0.7, 0.8]],
+        COUNT: [[0, 0], [1, 0], [1, 2]],
+        SPEED: [[1.0, 1.0], [0.5, 1.0], [0.7, 0.8]],
     }
     read_axis = read("slow_groups", values=values)[0]
     assert read_axis.num_groups == 2

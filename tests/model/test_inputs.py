@@ -3,9 +3,9 @@
 import numpy as np
 
 from service.model.axes import decode_axes
-from service.model.columns import columns_of
+from service.model.columns import Columns, columns_of
 from service.model.grid import build_grid
-from service.model.inputs import INPUT_LABELS, input_columns
+from service.model.inputs import INPUT_LABELS, InputColumn, input_column, input_names
 from service.model.scenario import decode_scenario
 
 SCENARIO = {
@@ -22,8 +22,12 @@ SCENARIO = {
 }
 
 
+def stored_of(columns: Columns, axis_paths: tuple[str, ...] = ()) -> dict[str, InputColumn]:
+    return {name: input_column(columns, name) for name in input_names(columns, axis_paths)}
+
+
 def test_stored_inputs_are_named_by_their_paths() -> None:
-    stored = input_columns(columns_of(decode_scenario(SCENARIO)))
+    stored = stored_of(columns_of(decode_scenario(SCENARIO)))
     assert {name: values[0].item() for name, values in stored.items()} == {
         "num_gpus": 100,
         "load_ms": 1.5,
@@ -49,7 +53,7 @@ def test_stored_inputs_are_nan_where_a_point_has_no_such_leaf() -> None:
         ]
     )
     grid = build_grid(decode_scenario({"num_gpus": 8, "compute_ms": 1}), axes, max_points=100)
-    stored = input_columns(grid.columns(0, 4))
+    stored = stored_of(grid.columns(0, 4), grid.axis_paths)
     nan = np.nan
     np.testing.assert_array_equal(stored["slow_groups.0.count"], [nan, nan, 2, 2])
     np.testing.assert_array_equal(stored["slow_groups.0.speed_fraction"], [nan, nan, 0.5, 0.5])

@@ -1,30 +1,37 @@
 import pytest
 
+from service.model.columns import COUNT, SPEED
 from service.model.fields import Scenario
+from service.model.leaves import leaves
 from service.model.paths import (
-    BARRIER_COLUMNS,
     group_of,
     is_whole,
     leaf_type,
+    moves_the_barrier,
+    moves_the_step,
     position_of,
     touched,
 )
 
+SPIKES = "variability.spikes"
 CASES = [
     # path, columns, whole number, numeric leaf
     ("num_gpus", ("num_gpus",), True, True),
     ("load_ms", ("load_ms",), False, True),
     ("compute_ms", ("compute_ms",), False, True),
-    ("communication", ("allreduce_ms",), False, False),
-    ("communication.allreduce_ms", ("allreduce_ms",), False, True),
-    ("slow_groups", ("slow_count", "slow_speed"), False, False),
-    ("slow_groups.0", ("slow_count", "slow_speed"), False, False),
-    ("slow_groups.3.count", ("slow_count",), True, True),
-    ("slow_groups.15.speed_fraction", ("slow_speed",), False, True),
-    ("variability", ("transient_family", "transient_cv"), False, False),
-    ("variability.transient", ("transient_family", "transient_cv"), False, False),
-    ("variability.transient.kind", ("transient_family",), False, False),
-    ("variability.transient.cv", ("transient_cv",), False, True),
+    ("communication", ("communication.allreduce_ms",), False, False),
+    ("communication.allreduce_ms", ("communication.allreduce_ms",), False, True),
+    ("slow_groups", (COUNT, SPEED), False, False),
+    ("slow_groups.0", (COUNT, SPEED), False, False),
+    ("slow_groups.3.count", (COUNT,), True, True),
+    ("slow_groups.15.speed_fraction", (SPEED,), False, True),
+    ("variability.transient.kind", ("variability.transient.kind",), False, False),
+    ("variability.transient.cv", ("variability.transient.cv",), False, True),
+    ("variability.spikes", (f"{SPIKES}.probability", f"{SPIKES}.slowdown"), False, False),
+    ("scaling", ("scaling.kind", "scaling.reference_num_gpus"), False, False),
+    ("scaling.reference_num_gpus", ("scaling.reference_num_gpus",), True, True),
+    ("synchronization.kind", ("synchronization.kind",), False, False),
+    ("total_steps", ("total_steps",), True, True),
 ]
 
 
@@ -44,6 +51,8 @@ def test_a_path_sets_its_columns(
         "x",
         "num_gpus.x",
         "communication.kind",
+        "scaling.kind",
+        "slow_groups.count",
         "variability.transient.cv.x",
         "slow_groups.",
         "slow_groups.x",
@@ -77,9 +86,23 @@ def test_groups_are_found_by_position() -> None:
     ]
 
 
-def test_every_column_but_times_outside_compute_decides_the_slowest_factor() -> None:
-    every = {column for _, columns, _, _ in CASES for column in columns}
-    assert every - BARRIER_COLUMNS == {"load_ms", "compute_ms", "allreduce_ms"}
+def test_a_whole_source_sets_all_its_columns() -> None:
+    above = "variability.transient"
+    columns = touched(above)
+    assert columns is not None
+    assert {f"{above}.kind", f"{above}.cv"} <= set(columns)
+    assert set(columns) == {name for name in leaves() if name.startswith(f"{above}.")}
+    everything = touched("variability")
+    assert everything is not None
+    assert set(columns) < set(everything)
+
+
+def test_times_beside_the_barrier_do_not_move_the_slowest_factor() -> None:
+    tops = {name.split(".")[0] for name in leaves() if not moves_the_barrier(name)}
+    beyond = {"period_days", "total_steps"}
+    times = {"load_ms", "compute_ms", "communication", "scaling", "failures"}
+    assert tops == times | beyond
+    assert {name.split(".")[0] for name in leaves() if not moves_the_step(name)} == beyond
 
 
 def test_leaf_types_are_those_of_the_fields() -> None:

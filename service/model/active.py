@@ -1,0 +1,56 @@
+"""Which sources of variability matter at each point."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from service.model.columns import Columns, Floats
+
+Mask = NDArray[np.bool_]
+
+HOURS_PER_DAY = 24.0
+SOURCES = ("transient", "persistent", "node", "replica", "common")
+"""Sources that have a distribution, by their names in `variability`."""
+
+
+def is_active(columns: Columns, source: str) -> Mask:
+    """(points,) whether the source is there and varies."""
+    above = f"variability.{source}"
+    family = columns[f"{above}.kind"]
+    active: Mask = (family != 0) & ~(columns[f"{above}.cv"] == 0)
+    return active
+
+
+def spikes_are_active(columns: Columns) -> Mask:
+    """(points,) whether there are spikes that slow a GPU down."""
+    probability = columns["variability.spikes.probability"]
+    active: Mask = (probability > 0) & (columns["variability.spikes.slowdown"] > 1)
+    return active
+
+
+def occupancy(columns: Columns) -> Floats:
+    """(points,) share of the time that a GPU spends in episodes, 1 - exp(-rate x hours / 24).
+
+    One at a time for each GPU; 0 where there are none that slow it down.
+    """
+    above = "variability.episodes"
+    per_day = columns[f"{above}.rate_per_gpu_day"] * columns[f"{above}.mean_hours"]
+    share = -np.expm1(-per_day / HOURS_PER_DAY)
+    return np.where(columns[f"{above}.severity"] > 1, share, 0.0)
+
+
+def num_removed(columns: Columns) -> NDArray[np.int64]:
+    """(points,) GPUs of the cluster that do not take part: spares and evicted ones."""
+    removed: NDArray[np.int64] = columns["num_spare_gpus"] + columns["num_evicted_gpus"]
+    return removed
+
+
+def num_backup(columns: Columns) -> NDArray[np.int64]:
+    """(points,) GPUs that a step does not wait for."""
+    count = columns["synchronization.count"]
+    return np.where(np.isnan(count), 0, count).astype(np.int64)
+
+
+def has_failures(columns: Columns) -> Mask:
+    """(points,) whether the scenario says how often the job fails."""
+    has: Mask = columns["failures.asynchronous_checkpoint"] != 0
+    return has

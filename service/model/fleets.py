@@ -1,0 +1,111 @@
+"""Columns as fleets: points of one structure, as the mathematics of the barrier take them."""
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from service.model.active import (
+    SOURCES,
+    is_active,
+    num_backup,
+    num_removed,
+    occupancy,
+    spikes_are_active,
+)
+from service.model.barrier import SMALLEST_CV
+from service.model.columns import COUNT, SPEED, Columns
+from service.model.distributions import law_of
+from service.model.fleet import Episodes, Fleet, Source, Spikes
+from service.model.times import compute_ms, outside_ms
+
+Rows = NDArray[np.intp]
+
+
+def structures_of(columns: Columns) -> Iterator[tuple[Rows, Columns]]:
+    """The points by structure: rows and columns of those with the same sources and families."""
+    structure = np.zeros(columns.num_points, dtype=np.int64)
+    for source in SOURCES:
+        active = is_active(columns, source)
+        code = np.where(active, columns[f"variability.{source}.kind"], 0)
+        structure = _told_apart(
+            structure, code + 64 * np.where(active, _tables(columns, source), 0)
+        )
+    structure = _told_apart(structure, spikes_are_active(columns))
+    structure = _told_apart(structure, occupancy(columns) > 0)
+    structure = _told_apart(structure, num_removed(columns) > 0)
+    structure = _told_apart(structure, num_backup(columns) > 0)
+    for code in range(int(structure.max(initial=-1)) + 1):
+        rows = np.flatnonzero(structure == code)
+        whole = len(rows) == columns.num_points
+        yield rows, columns if whole else columns.part(rows)
+
+
+def _told_apart(structure: NDArray[np.int64], by: NDArray[np.generic]) -> NDArray[np.int64]:
+    """Codes 0, 1, … of what is equal in both."""
+    if len(by) == 0 or (by == by[0]).all():
+        return structure
+    _, codes = np.unique(by, return_inverse=True)
+    _, found = np.unique(structure * (codes.max() + 1) + codes, return_inverse=True)
+    return found.astype(np.int64)
+
+
+def _tables(columns: Columns, source: str) -> NDArray[np.int64]:
+    """(points,) numbers of the tables of quantiles; 0 where there is none."""
+    path = f"variability.{source}.quantiles"
+    if path not in columns.values:
+        return np.zeros(columns.num_points, dtype=np.int64)
+    tables = columns.values[path]
+    known: dict[tuple[float, ...] | None, int] = {None: 0}
+    codes = [known.setdefault(table, len(known)) for table in tables.tolist()]
+    return np.broadcast_to(np.array(codes, dtype=np.int64), columns.num_points)
+
+
+def fleet_of(columns: Columns) -> Fleet:
+    """The points, all of one structure."""
+    sources = {source: _source(columns, source) for source in SOURCES}
+    counts = columns[COUNT].T
+    has_episodes = columns.num_points > 0 and bool((occupancy(columns) > 0).any())
+    has_spikes = bool(spikes_are_active(columns).any())
+    return Fleet(
+        num_gpus=np.vstack([columns.num_nominal, counts]).astype(np.float64),
+        mean=np.vstack([np.ones(columns.num_points), 1 / columns[SPEED].T]),
+        gpus_per_node=columns["gpus_per_node"],
+        tensor_parallel_size=columns["tensor_parallel_size"],
+        outside_ratio=outside_ms(columns) / compute_ms(columns),
+        num_removed=num_removed(columns),
+        num_backup=num_backup(columns),
+        autocorrelation=columns["variability.autocorrelation"],
+        spikes=_spikes(columns) if has_spikes else None,
+        episodes=_episodes(columns) if has_episodes else None,
+        **sources,
+    )
+
+
+def _source(columns: Columns, source: str) -> Source | None:
+    if columns.num_points == 0 or not is_active(columns, source)[0]:
+        return None
+    above = f"variability.{source}"
+    table = columns[f"{above}.quantiles"][0] if f"{above}.quantiles" in columns.values else None
+    cv = np.nan_to_num(columns[f"{above}.cv"], nan=1.0)
+    skew = (
+        columns[f"{above}.skew"] if f"{above}.skew" in columns.values else np.full_like(cv, np.nan)
+    )
+    code = int(columns[f"{above}.kind"][0])
+    law = law_of(code) if table is None else law_of(code, table)
+    return Source(law=law, shape=np.vstack([np.maximum(cv, SMALLEST_CV), skew]))
+
+
+def _spikes(columns: Columns) -> Spikes:
+    return Spikes(
+        probability=columns["variability.spikes.probability"],
+        slowdown=columns["variability.spikes.slowdown"],
+    )
+
+
+def _episodes(columns: Columns) -> Episodes:
+    return Episodes(
+        occupancy=occupancy(columns),
+        severity=columns["variability.episodes.severity"],
+        mean_hours=columns["variability.episodes.mean_hours"],
+    )

@@ -1,0 +1,114 @@
+"""The spread of the window's loss over clusters and steps, as output columns.
+
+Definitions: design page "The model", section 3, "Spread of the window's loss". The window's mean
+slowest factor m of a random cluster comes from `spread.py`; the loss rises with m, so its quantiles
+are those of m put into the loss.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from service.model.active import HOURS_PER_DAY
+from service.model.columns import Columns, Floats
+from service.model.fleet import Fleet
+from service.model.fleets import fleet_of, structures_of
+from service.model.losses import MS_PER_HOUR, Step, step_of
+from service.model.results import METHODS
+from service.model.spread import Spread, spread_of
+
+STATISTICS = ("p10", "p50", "p90")
+CLOSED_FORM = METHODS.index("closed_form")
+
+
+class _Losses(NamedTuple):
+    """Of the window: quantiles and their errors (points, 3), the others (points,)."""
+
+    quantiles: Floats
+    quantiles_se: Floats
+    cluster_mean: Floats
+    cluster_mean_se: Floats
+    sd: Floats
+    method: NDArray[np.int8]
+
+
+def spread_columns(columns: Columns, mean: Floats, time_ratio: Floats) -> dict[str, NDArray[Any]]:
+    """Quantiles, mean and deviation of the loss, with standard errors; (points,) each.
+
+    `mean` (points,) is the expected slowest factor. Where nothing varies all are the loss.
+    """
+    step = step_of(columns, mean, time_ratio)
+    available = HOURS_PER_DAY * step.held * columns["period_days"]
+    losses = _steady(available * (1 - step.efficiency))
+    for rows, part in structures_of(columns):
+        fleet = fleet_of(part)
+        if fleet.is_random:
+            of_rows = step_of(part, mean[rows], time_ratio[rows])
+            found = _losses(_spread(part, fleet, of_rows), of_rows, available[rows])
+            for values, some in zip(losses, found, strict=True):
+                values[rows] = some
+    return _named(losses, available)
+
+
+def _spread(columns: Columns, fleet: Fleet, step: Step) -> Spread:
+    """Once for points that share everything that matters."""
+    window_hours = HOURS_PER_DAY * columns["period_days"]
+    num_steps = window_hours * MS_PER_HOUR * step.time_ratio / step.mean
+    given = {
+        "seed": columns["seed"],
+        "draws": columns["draws"],
+        "num_steps": num_steps,
+        "window_hours": window_hours.astype(np.float64),
+    }
+    if columns.step_key is None:
+        return spread_of(fleet, **given)
+    _, first, inverse = np.unique(columns.step_key, return_index=True, return_inverse=True)
+    distinct = {name: values[first] for name, values in given.items()}
+    return spread_of(fleet.part(first), **distinct).taken(inverse)
+
+
+def _losses(spread: Spread, step: Step, available: Floats) -> _Losses:
+    """From factors m to losses A (1 - k / (rho + m)), whose slope by m is A k / (rho + m)^2."""
+    rho = step.outside / step.compute
+    # k: the efficiency times rho + m, whatever m is.
+    gain = available * step.efficiency * (step.mean / step.compute)
+    stretched = rho[:, np.newaxis] + spread.quantiles
+    slope = gain[:, np.newaxis] / stretched**2
+    return _Losses(
+        quantiles=available[:, np.newaxis] - gain[:, np.newaxis] / stretched,
+        quantiles_se=slope * spread.quantiles_se,
+        cluster_mean=available - gain * spread.reciprocal_mean,
+        cluster_mean_se=gain * spread.reciprocal_mean_se,
+        sd=gain * spread.reciprocal_sd,
+        method=spread.method,
+    )
+
+
+def _steady(lost: Floats) -> _Losses:
+    zeros = np.zeros((len(lost), len(STATISTICS)))
+    return _Losses(
+        quantiles=zeros + lost[:, np.newaxis],
+        quantiles_se=zeros.copy(),
+        cluster_mean=lost.copy(),
+        cluster_mean_se=np.zeros(len(lost)),
+        sd=np.zeros(len(lost)),
+        method=np.full(len(lost), CLOSED_FORM, dtype=np.int8),
+    )
+
+
+def _named(losses: _Losses, available: Floats) -> dict[str, NDArray[Any]]:
+    found: dict[str, NDArray[Any]] = {
+        "gpu_hours_lost_cluster_mean": losses.cluster_mean,
+        "gpu_hours_lost_cluster_mean_se": losses.cluster_mean_se,
+        "gpu_hours_lost_sd": losses.sd,
+        # Where there is no spread there is no method either.
+        "spread_method": np.where(np.isnan(losses.cluster_mean), -1, losses.method).astype(np.int8),
+    }
+    for place, name in enumerate(STATISTICS):
+        found[f"gpu_hours_lost_{name}"] = losses.quantiles[:, place]
+        found[f"gpu_hours_lost_{name}_se"] = losses.quantiles_se[:, place]
+        # The least efficient clusters lose most.
+        opposite = losses.quantiles[:, len(STATISTICS) - 1 - place]
+        found[f"efficiency_fraction_{name}"] = 1 - opposite / available
+    return found

@@ -1,0 +1,99 @@
+"""The slowest factor of a step at every point, and without one cause after the other."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from service.model.active import num_removed
+from service.model.barrier import PROBABILITIES, Groups, Slowest, slowest_of
+from service.model.causes import CAUSES, Factors, factors_of
+from service.model.columns import COUNT, SPEED, Columns, Floats
+from service.model.fleet import Fleet, Source
+from service.model.fleets import fleet_of, structures_of
+from service.model.pooled import pooled_slowest
+from service.model.results import METHODS
+from service.model.sizes import slowest_of_sizes
+
+CLOSED_FORM = METHODS.index("closed_form")
+QUADRATURE = METHODS.index("quadrature")
+MONTE_CARLO = METHODS.index("monte_carlo")
+
+Codes = NDArray[np.int8]
+
+
+def steps_of(columns: Columns) -> tuple[Factors, Codes]:
+    """Factors (…, points) and methods (points,), worked out once for points that share them."""
+    slowest = Slowest(
+        mean=np.empty(columns.num_points),
+        quantiles=np.empty((columns.num_points, len(PROBABILITIES))),
+    )
+    without = np.empty((len(CAUSES), columns.num_points))
+    method = np.empty(columns.num_points, dtype=np.int8)
+    for rows, part in structures_of(columns):
+        found, method[rows] = _of_structure(part)
+        slowest.mean[rows] = found.slowest.mean
+        slowest.quantiles[rows] = found.slowest.quantiles
+        without[:, rows] = found.without
+    return Factors(slowest=slowest, without=without), method
+
+
+def slowest_nominal(columns: Columns) -> Floats:
+    """(points,) factor of the slowest GPU when nothing varies: 1 / the lowest speed that works.
+
+    Spares and evicted GPUs are the slowest.
+    """
+    removed = num_removed(columns)
+    if not removed.any():
+        factor = (columns.num_nominal > 0).astype(np.float64)
+        for count, speed in zip(columns[COUNT].T, columns[SPEED].T, strict=True):
+            np.maximum(factor, (count > 0) / speed, out=factor)
+        return factor
+    counts = np.column_stack([columns.num_nominal, columns[COUNT]])
+    factors = np.column_stack([np.ones(columns.num_points), 1 / columns[SPEED]])
+    order = np.argsort(-factors, axis=1, kind="stable")
+    left = np.cumsum(np.take_along_axis(counts, order, axis=1), axis=1) > removed[:, np.newaxis]
+    first = np.argmax(left, axis=1)[:, np.newaxis]
+    slowest: Floats = np.take_along_axis(factors, np.take_along_axis(order, first, 1), 1)[:, 0]
+    return slowest
+
+
+def _of_structure(columns: Columns) -> tuple[Factors, int]:
+    """Of points that have the same sources and families."""
+    fleet = fleet_of(columns)
+    if not fleet.is_random:
+        return _steady(columns), CLOSED_FORM
+    # What a state that lasts does to a window depends on the rest of the step.
+    key = columns.barrier_key if fleet.episodes is None else columns.step_key
+    if key is None:
+        return _of_distinct(columns, fleet), QUADRATURE
+    _, first, inverse = np.unique(key, return_index=True, return_inverse=True)
+    distinct = columns.part(first)
+    return _of_distinct(distinct, fleet.part(first)).taken(inverse), QUADRATURE
+
+
+def _steady(columns: Columns) -> Factors:
+    factor = slowest_nominal(columns)
+    without = np.repeat(factor[np.newaxis], len(CAUSES), axis=0)
+    without[-1] = 1.0
+    quantiles = np.repeat(factor[:, np.newaxis], len(PROBABILITIES), axis=1)
+    return Factors(slowest=Slowest(mean=factor, quantiles=quantiles), without=without)
+
+
+def _of_distinct(columns: Columns, fleet: Fleet) -> Factors:
+    alone = fleet.only_source
+    if alone is None:
+        return factors_of(fleet, pooled_slowest(fleet))
+    slowest = _of_one_source(columns, fleet, alone)
+    without = np.repeat(slowest.mean[np.newaxis], len(CAUSES), axis=0)
+    name = "transient" if fleet.persistent is None else "persistent"
+    # Without variability the slowest GPU is the slowest kind, and never slower (Jensen).
+    without[CAUSES.index(name) :] = np.minimum(slowest_nominal(columns), slowest.mean)
+    without[-1] = 1.0
+    return Factors(slowest=slowest, without=without)
+
+
+def _of_one_source(columns: Columns, fleet: Fleet, source: Source) -> Slowest:
+    """Where one draw for each GPU is all there is, long axes of sizes are cheap."""
+    groups = Groups(law=source.law, num_gpus=fleet.num_gpus, mean=fleet.mean, shape=source.shape)
+    if columns.size_key is None:
+        return slowest_of(groups)
+    return slowest_of_sizes(groups, columns.size_key)

@@ -1,0 +1,37 @@
+"""The times of a step that nothing random moves, in milliseconds."""
+
+import numpy as np
+
+from service.model.columns import Columns, Floats
+from service.model.leaves import leaves
+
+STRONG = 1 + leaves()["scaling.kind"].labels.index("strong")
+
+
+def num_used(columns: Columns) -> Floats:
+    """(points,) GPUs that take part: those of the cluster without spares and evicted ones."""
+    used: Floats = (columns["num_gpus"] - columns["num_evicted_gpus"]).astype(np.float64)
+    return used
+
+
+def num_held(columns: Columns) -> Floats:
+    """(points,) GPUs paid for: those that take part, and spares."""
+    return num_used(columns) + columns["num_spare_gpus"]
+
+
+def compute_ms(columns: Columns) -> Floats:
+    """(points,) nominal compute of a GPU and step.
+
+    Strong scaling: compute_ms x reference_num_gpus / N; design page "The model", section 11.
+    """
+    given = columns["compute_ms"]
+    if not (columns["scaling.kind"] == STRONG).any():
+        return given
+    share = columns["scaling.reference_num_gpus"] / num_used(columns)
+    return np.where(columns["scaling.kind"] == STRONG, given * share, given)
+
+
+def outside_ms(columns: Columns) -> Floats:
+    """(points,) the parts of a step that do not wait for the slowest GPU's compute."""
+    outside: Floats = columns["load_ms"] + columns["communication.allreduce_ms"]
+    return outside
