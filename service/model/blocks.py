@@ -13,8 +13,8 @@ import numpy as np
 from service.model.compositions import compositions_of, probabilities
 from service.model.fleet import Source
 from service.model.laws.law import Floats
-from service.model.mixing import Kinds, log_mixed_rates
-from service.model.panels import interpolated, nodes_of
+from service.model.mixing import Kinds, from_lowest, log_mixed_rates
+from service.model.panels import finer, interpolated, nodes_of
 from service.model.rank_law import edges_of, shifted
 
 
@@ -50,9 +50,23 @@ def sharing(outer: Source, parts: Blocks, compositions: Floats, copies: Copies) 
     sizes = np.array(
         [row.sum() / part_size * probabilities(parts.compositions, row) for row in compositions]
     )
-    edges = copies.edges()
-    table = interpolated(edges, log_mixed_rates(outer, parts.kinds, sizes, nodes_of(edges)))
-    return Blocks(compositions, Kinds(lambda v: np.exp(table.values(v)), copies.breaks()))
+    # The commonest part of a block is at least an even share of it.
+    inner = from_lowest(parts.kinds, float(sizes.sum(axis=1).min()) / len(parts.compositions[0]))
+
+    def rates(v: Floats) -> Floats:
+        return np.exp(log_mixed_rates(outer, inner, sizes, v))
+
+    return Blocks(compositions, Kinds(rates, copies.breaks()))
+
+
+def tabulated(blocks: Blocks, copies: Copies) -> Blocks:
+    """The same blocks, looked up in a table: for those that are asked for often."""
+    edges = finer(copies.edges(), 1 if len(copies.shifts) == 1 else 3)
+    rates = blocks.kinds.rates(nodes_of(edges))
+    table = interpolated(edges, np.log(np.maximum(rates, np.finfo(np.float64).tiny)))
+    return Blocks(
+        blocks.compositions, Kinds(lambda v: np.exp(table.values(v)), blocks.kinds.breaks)
+    )
 
 
 def node_compositions(num_classes: int, node_size: int, last_size: float) -> Floats:

@@ -7,18 +7,21 @@ import numpy as np
 from service.model.laws.law import Floats
 
 _MAX_STEPS = 120
-_RELATIVE = 1e-13
 
 
-def falling_root(function: Callable[[Floats], Floats], left: Floats, right: Floats) -> Floats:
+def falling_root(
+    function: Callable[[Floats], Floats], left: Floats, right: Floats, relative: float = 1e-13
+) -> Floats:
     """Where `function` falls through 0 between `left` and `right`; all arrays of one shape.
+
+    To the part `relative` of the distance, or to round-off.
 
     False position that halves the weight of an end that stays (Illinois), and the bracket's
     middle where three steps have not halved it: plateaus and jumps cost steps, no accuracy.
     """
     at_left, at_right = function(left), function(right)
     scale = np.maximum(np.abs(left), np.abs(right))
-    goal = np.maximum(_RELATIVE * (right - left), 2 * np.finfo(np.float64).eps * scale)
+    goal = np.maximum(relative * (right - left), 2 * np.finfo(np.float64).eps * scale)
     found = (left + right) / 2
     moved_left = np.zeros(left.shape, dtype=np.int8)
     earlier_width = right - left

@@ -13,10 +13,15 @@ from typing import NamedTuple
 import numpy as np
 from scipy import special
 
+from service.model.falling_root import falling_root
 from service.model.fleet import Source
 from service.model.laws.law import Floats, rate_of
 from service.model.nodes import Rule, legendre
 from service.model.scores import LogFactor, score_at
+
+# Rate at which a block exceeds but for one case in 1e16, and how close to meet its place.
+_SURELY, _ENDS_TO = 36.7, 2e-3
+_TINY = float(np.finfo(np.float64).tiny)
 
 
 class Kinds(NamedTuple):
@@ -30,6 +35,23 @@ class Kinds(NamedTuple):
 
     rates: Callable[[Floats], Floats]
     breaks: Floats
+
+
+def from_lowest(kinds: Kinds, parts: float) -> Kinds:
+    """The same kinds, their first break raised to where a block of so many parts surely exceeds.
+
+    In a large block the lower half of a part's distribution does not matter, and nodes there
+    would be wasted.
+    """
+    breaks = kinds.breaks
+    target = np.log(_SURELY / parts)
+
+    def excess(v: Floats) -> Floats:
+        return np.log(np.maximum(kinds.rates(v).min(axis=0), _TINY)) - target
+
+    left, right = breaks[0], breaks[-1]
+    lowest = falling_root(excess, left, right, relative=_ENDS_TO)
+    return kinds._replace(breaks=np.maximum(breaks, lowest))
 
 
 def log_mixed_rates(outer: Source, inner: Kinds, sizes: Floats, v: Floats) -> Floats:
@@ -49,7 +71,7 @@ def log_mixed_rates(outer: Source, inner: Kinds, sizes: Floats, v: Floats) -> Fl
         survival *= weights
         found[block] = survival.sum(axis=0)
         found[block] += tail
-    return np.log(np.maximum(rate_of(found), np.finfo(np.float64).tiny))
+    return np.log(np.maximum(rate_of(found), _TINY))
 
 
 def _rule(outer: Source, breaks: Floats, v: Floats) -> tuple[Floats, Floats, Floats]:

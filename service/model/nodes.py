@@ -7,8 +7,6 @@ import numpy as np
 
 from service.model.laws.law import Floats
 
-_MAP_RATE = 3.0
-
 
 class Rule(NamedTuple):
     """Nodes on (0, 1) and their weights, both (nodes,)."""
@@ -18,17 +16,19 @@ class Rule(NamedTuple):
 
 
 @lru_cache(maxsize=8)
-def mapped_legendre(num_nodes: int) -> Rule:
-    """Gauss-Legendre in u, at s = (e^(3u) - 1) / (e^3 - 1).
+def mapped_legendre(num_nodes: int, map_rate: float = 3.0, power: int = 1) -> Rule:
+    """Gauss-Legendre in w, u = w^power, at s = (e^(a u) - 1) / (e^a - 1), a = `map_rate` > 0.
 
     The map crowds nodes at the left end, where the distribution function of a large group's
-    maximum rises within a small part of the interval.
+    maximum rises within a small part of the interval. A power of 2 is for a distribution function
+    that starts there like a root.
     """
     roots, weights = np.polynomial.legendre.leggauss(num_nodes)
-    u = (roots + 1) / 2
-    scale = np.expm1(_MAP_RATE)
-    slope = _MAP_RATE * np.exp(_MAP_RATE * u) / scale
-    return Rule(np.expm1(_MAP_RATE * u) / scale, weights / 2 * slope)
+    w = (roots + 1) / 2
+    u = w**power
+    scale = np.expm1(map_rate)
+    slope = map_rate * np.exp(map_rate * u) / scale * power * w ** (power - 1)
+    return Rule(np.expm1(map_rate * u) / scale, weights / 2 * slope)
 
 
 @lru_cache(maxsize=8)

@@ -13,7 +13,7 @@ from service.model.layouts import Layout, layouts_of, sources_of_one
 from service.model.pooled_steps import Classes, classes_of, steps_of
 from service.model.rank_law import merged
 from service.model.removal import without_removed
-from service.model.step_quadrature import means_by_state, quantiles_of
+from service.model.step_quadrature import means_by_state, quantiles_of, tightened
 
 CHUNK_POINTS = 16
 
@@ -59,7 +59,7 @@ def _tabulated(fleet: Fleet, layout: Layout) -> Slowest:
     for start in range(0, fleet.num_points, CHUNK_POINTS):
         part = fleet.part(slice(start, start + CHUNK_POINTS))
         classes = classes_of(part)
-        steps = steps_of(part, layout, classes)
+        steps = tightened(steps_of(part, layout, classes))
         of_state = _bounded(part, classes, means_by_state(steps))
         means.append(_effective(of_state, steps.weight, part.outside_ratio))
         quantiles.append(quantiles_of(steps, part.common))

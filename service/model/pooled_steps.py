@@ -4,7 +4,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from service.model.blocks import Blocks, Copies, expected_blocks, node_compositions, sharing
+from service.model.blocks import (
+    Blocks,
+    Copies,
+    expected_blocks,
+    node_compositions,
+    sharing,
+    tabulated,
+)
 from service.model.episodes import states_of
 from service.model.exceedance import exceeded_by_more
 from service.model.fleet import Fleet
@@ -47,6 +54,8 @@ def steps_of(fleet: Fleet, layout: Layout, classes: Classes) -> Steps:
     num_gpus = np.moveaxis(classes.num_gpus, 1, 0)
     sources, counts, together = own, num_gpus, 1
     for source, size in sources_of_blocks(fleet, layout):
+        if together > 1:
+            parts = tabulated(parts, Copies(sources, ranks.shifts()))
         sources, together = [*sources, source], size
         last_size = layout.last_size if source is fleet.node else 0
         compositions = node_compositions(len(num_gpus), size, last_size)
@@ -86,14 +95,14 @@ def _copies(fleet: Fleet, classes: Classes) -> list[Copy]:
     """Every class, and every class in a spike."""
     least, most = classes.num_gpus.min(axis=0), classes.num_gpus.max(axis=0)
     copies = [
-        Copy(shift, fewest, highest, certain=True)
+        Copy(shift, fewest, highest)
         for shift, fewest, highest in zip(classes.log_mean, least, most, strict=True)
     ]
     if fleet.spikes is None:
         return copies
     probability, further = fleet.spikes.probability, np.log(fleet.spikes.slowdown)
     spiked = [
-        Copy(copy.shift + further, copy.least * probability, copy.most * probability, certain=False)
+        Copy(copy.shift + further, copy.least * probability, copy.most * probability)
         for copy in copies
     ]
     return copies + spiked

@@ -15,7 +15,7 @@ from service.model.laws.law import Floats, rate_of
 from service.model.laws.lognormal import LogNormal
 from service.model.mixing import Kinds, log_mixed_rates
 from service.model.panels import Panels, interpolated, nodes_of
-from service.model.scores import HIGHEST, LOWEST, log_sd, path
+from service.model.scores import HIGHEST, LOWEST, highest_of, log_sd, path
 
 SMALLEST_CV = 1e-12
 """Of the factor that stands for none at all."""
@@ -65,14 +65,14 @@ def shifted(edges: Floats, shifts: Floats) -> Floats:
     return np.sort(copies.reshape(-1, edges.shape[1]), axis=0)
 
 
-def edges_of(sources: Sequence[Source], highest: float = HIGHEST) -> Floats:
+def edges_of(sources: Sequence[Source]) -> Floats:
     """(panels + 1, points) of the product of the factors: even in score, and an even tail."""
     num_points = sources[0].shape.shape[1]
-    scores = np.append(np.linspace(LOWEST, _BODY_ENDS_AT, _BODY + 1), highest)
-    places = path(sources, np.repeat(scores[:, np.newaxis], num_points, axis=1))
+    scores = np.linspace(LOWEST, _BODY_ENDS_AT, _BODY + 1)[:, np.newaxis]
+    body = path(sources, np.repeat(scores, num_points, axis=1))
     tail = np.linspace(0, 1, _TAIL + 1)[1:, np.newaxis]
-    upper = places[-2] + (places[-1] - places[-2]) * tail
-    return np.maximum.accumulate(np.concatenate([places[:-1], upper]), axis=0)
+    upper = body[-1] + (highest_of(sources, HIGHEST) - body[-1]) * tail
+    return np.maximum.accumulate(np.concatenate([body, upper]), axis=0)
 
 
 def product_table(sources: Sequence[Source]) -> Panels:

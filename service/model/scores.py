@@ -72,15 +72,23 @@ def path(sources: Sequence[Source], z: Floats) -> Floats:
     """Where the product of the factors has score z, roughly; (..., points) of its logarithm.
 
     The likeliest way for a product to lie at score z is that each factor lies at z times its part
-    of the spread: exact for lognormals. In heavy tails one factor does it alone.
+    of the spread: exact for lognormals.
     """
     spreads = np.array([log_sd(source) for source in sources])
     parts = spreads / np.sqrt((spreads**2).sum(axis=0))
-    together = sum(log_at(s, z * part) for s, part in zip(sources, parts, strict=True))
+    logs = [log_at(source, z * part) for source, part in zip(sources, parts, strict=True)]
+    return np.add.reduce(logs)
+
+
+def highest_of(sources: Sequence[Source], score: float) -> Floats:
+    """(points,) a place that the product's logarithm exceeds no more likely than that score.
+
+    In heavy tails one factor goes there alone, the others are its companions.
+    """
+    z = np.full(sources[0].shape.shape[1], score)
     companions = [log_at(source, np.minimum(z, _COMPANION)) for source in sources]
-    all_companions = sum(companions)
-    found: Floats = np.asarray(together)
-    for source, companion in zip(sources, companions, strict=True):
-        alone = all_companions - companion + log_at(source, z)
-        found = np.where(z > _COMPANION, np.maximum(found, alone), found)
-    return found
+    alone = [
+        np.add.reduce(companions) - companion + log_at(source, z)
+        for source, companion in zip(sources, companions, strict=True)
+    ]
+    return np.maximum(path(sources, z), np.max(alone, axis=0))

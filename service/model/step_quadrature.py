@@ -23,6 +23,10 @@ _TARGETS = np.log(-np.log(np.array(PROBABILITIES)))[:, np.newaxis]
 _COMMON_SCORE = 5.0
 
 
+# -log of the distribution function at the ends of the integral, and how close to meet it.
+_AT_ENDS = np.array([30.0, 1e-13])
+_ENDS_TO = 2e-3
+
 Above = Callable[[Floats], Floats]
 
 
@@ -38,6 +42,21 @@ class Steps(NamedTuple):
     above: Above
     weight: Floats
     breaks: Floats
+
+
+def tightened(steps: Steps) -> Steps:
+    """The same steps with the first and the last break where they hardly matter."""
+    ends = steps.breaks[[0, -1]]
+
+    def excess(v: Floats) -> Floats:
+        """The state with the fastest steps decides about the lower end."""
+        above = steps.above(v)
+        decisive = np.stack([above[:, 0].min(axis=0), above[:, 1].max(axis=0)])
+        return _log_rate(decisive) - np.log(_AT_ENDS)[:, np.newaxis]
+
+    left, right = (np.repeat(end[np.newaxis], 2, axis=0) for end in ends)
+    found = falling_root(excess, left, right, relative=_ENDS_TO)
+    return steps._replace(breaks=np.clip(steps.breaks, *found))
 
 
 def means_by_state(steps: Steps) -> Floats:
@@ -69,11 +88,7 @@ def quantiles_of(steps: Steps, common: Source | None) -> Floats:
     """(points, 3) of one step at a random time."""
 
     def log_rates(v: Floats) -> Floats:
-        above = (steps.above(v) * _between(steps.weight, v)).sum(axis=0)
-        tiny = np.finfo(np.float64).tiny
-        rate = -np.log1p(-np.minimum(above, 1 - 2.0**-53))
-        log_rate: Floats = np.log(np.maximum(rate, tiny))
-        return log_rate
+        return _log_rate((steps.above(v) * _between(steps.weight, v)).sum(axis=0))
 
     found_rates = log_rates
     left, right = steps.breaks[0], steps.breaks[-1]
@@ -93,6 +108,12 @@ def quantiles_of(steps: Steps, common: Source | None) -> Floats:
     )
     found: Floats = np.exp(roots).T
     return found
+
+
+def _log_rate(above: Floats) -> Floats:
+    rate = -np.log1p(-np.minimum(above, 1 - 2.0**-53))
+    log_rate: Floats = np.log(np.maximum(rate, np.finfo(np.float64).tiny))
+    return log_rate
 
 
 def _between(weight: Floats, v: Floats) -> Floats:

@@ -13,7 +13,7 @@ from scipy import special
 
 from service.model.fleet import Source
 from service.model.laws.law import Floats
-from service.model.scores import HIGHEST, LOWEST, path
+from service.model.scores import HIGHEST, LOWEST, highest_of, path
 
 _SURELY, _HARDLY = 1e-13, 1e-13
 
@@ -23,13 +23,11 @@ class Copy(NamedTuple):
 
     shift        (points,) logarithm of the factor on the law of mean 1
     least, most  (points,) GPUs over the states of the fleet, each times its probability to be here
-    certain      whether its GPUs are always here (a class) or only sometimes (spikes)
     """
 
     shift: Floats
     least: Floats
     most: Floats
-    certain: bool
 
 
 def zones_of(
@@ -38,24 +36,23 @@ def zones_of(
     gpus_together: int,
     allowed: NDArray[np.int64],
 ) -> Floats:
-    """(breaks, points) ascending, the ends of all copies between those of the slowest.
+    """(breaks, points) ascending, ends of the copies; the outermost are certain, not tight.
 
     `sources` are all factors but the common one, `gpus_together` share one, `allowed`
     GPUs (points,) may exceed.
     """
-    lows = np.array([_low(sources, copy, gpus_together, allowed) for copy in copies])
-    fewest_allowed = np.array([_fewest_allowed(copies, copy, allowed) for copy in copies])
-    highs = np.array([_high(sources, *pair) for pair in zip(copies, fewest_allowed, strict=True)])
-    held = np.array([copy.certain & (copy.least > allowed) for copy in copies])
-    present = np.array([copy.most > 0 for copy in copies])
-    surely = np.where(held, lows, -np.inf).max(axis=0)
-    anywhere = np.where(present, lows, np.inf).min(axis=0)
-    low = np.where(held.any(axis=0), surely, anywhere)
-    high = np.where(present, highs, -np.inf).max(axis=0)
-    inner = np.concatenate([lows, highs])
-    inner = np.clip(np.where(np.tile(present, (2, 1)), inner, low), low, high)
-    inner = np.sort(inner, axis=0)
-    inner[0], inner[-1] = low, high
+    lowest = path(sources, np.full(allowed.shape, LOWEST))
+    highest = highest_of(sources, HIGHEST)
+    ends = []
+    for copy in copies:
+        fewest = _fewest_allowed(copies, copy, allowed)
+        low = copy.shift + _low(sources, copy, gpus_together, allowed)
+        high = copy.shift + _high(sources, copy, fewest)
+        ends += [low, np.maximum(low, high)]
+    shifts = np.array([copy.shift for copy in copies])
+    first, last = lowest + shifts.min(axis=0), highest + shifts.max(axis=0)
+    inner = np.sort(np.clip(ends, first, last), axis=0)
+    inner[0], inner[-1] = first, last
     return inner
 
 
@@ -67,7 +64,7 @@ def _low(
     blocks = np.maximum(copy.least / gpus_together, 1e-300)
     share = np.minimum(expected / blocks, 1)
     score = np.clip(special.ndtri_exp(np.log1p(-np.minimum(share, 1 - 2.0**-53))), LOWEST, HIGHEST)
-    return path(sources, score) + copy.shift
+    return path(sources, score)
 
 
 def _high(sources: Sequence[Source], copy: Copy, allowed: Floats) -> Floats:
@@ -75,7 +72,7 @@ def _high(sources: Sequence[Source], copy: Copy, allowed: Floats) -> Floats:
     expected = special.gammaincinv(allowed + 1.0, _HARDLY)
     share = expected / np.maximum(copy.most, 1e-300)
     score = np.where(share < 0.5, -special.ndtri(np.minimum(share, 0.5)), HIGHEST)
-    return path(sources, np.clip(score, LOWEST, HIGHEST)) + copy.shift
+    return path(sources, np.clip(score, LOWEST, HIGHEST))
 
 
 def _fewest_allowed(copies: Sequence[Copy], copy: Copy, allowed: NDArray[np.int64]) -> Floats:
