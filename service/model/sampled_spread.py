@@ -1,0 +1,64 @@
+"""The spread over clusters from random clusters whose mean step is known (`cluster_means.py`)."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from service.model.cluster_draws import NUM_BLOCKS, block_size, lattice_scores
+from service.model.laws.law import Floats
+from service.model.spread_types import SPREAD_PROBABILITIES
+
+
+class Sampled(NamedTuple):
+    """Of one point: as in `Spread`."""
+
+    quantiles: Floats
+    quantiles_se: Floats
+    mean: float
+    mean_se: float
+    reciprocal_mean: float
+    reciprocal_mean_se: float
+    reciprocal_sd: float
+
+
+def sampled(mean: Floats, sd: float, outside_ratio: float, seed: int) -> Sampled:
+    """From the clusters' means (draws,), each smeared by a normal scatter of that sd.
+
+    Errors are those of the blocks' own results, sd / sqrt(blocks).
+    """
+    scores = lattice_scores(seed, len(mean))
+    values = mean[:, np.newaxis] + sd * scores
+    of_block = values.reshape(NUM_BLOCKS, -1)
+    reciprocal = 1 / (outside_ratio + of_block)
+    by_block = np.sort(of_block, axis=1)
+    quantiles = _quantiles(np.sort(by_block.ravel()))
+    return Sampled(
+        quantiles=quantiles,
+        quantiles_se=_error(_quantiles(by_block)),
+        mean=float(mean.mean()),
+        mean_se=float(_error(mean.reshape(NUM_BLOCKS, -1).mean(axis=1))),
+        reciprocal_mean=float(reciprocal.mean()),
+        reciprocal_mean_se=float(_error(reciprocal.mean(axis=1))),
+        reciprocal_sd=float(reciprocal.std()),
+    )
+
+
+def num_clusters(draws: int) -> int:
+    """As many as whole blocks need."""
+    return NUM_BLOCKS * block_size(draws)
+
+
+def _quantiles(ordered: Floats) -> Floats:
+    """(..., 3) of values sorted along the last axis, each in the middle of its share."""
+    place = SPREAD_PROBABILITIES * ordered.shape[-1] - 0.5
+    place = np.clip(place, 0, ordered.shape[-1] - 1)
+    left = np.minimum(place.astype(np.intp), ordered.shape[-1] - 2)
+    share = place - left
+    found: Floats = ordered[..., left] * (1 - share) + ordered[..., left + 1] * share
+    return found
+
+
+def _error(of_block: Floats) -> Floats:
+    """Standard error of the mean of the blocks, along the first axis."""
+    error: Floats = of_block.std(axis=0, ddof=1) / NUM_BLOCKS**0.5
+    return error

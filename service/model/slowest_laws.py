@@ -1,0 +1,105 @@
+"""The distribution of the slowest GPU, ready for integrals and quantiles.
+
+For one law and GPUs that share nothing it is a sum of rates; everything else comes from the tables
+of `pooled_steps.py`.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from service.model.fleet import Fleet
+from service.model.laws.law import Floats
+from service.model.layouts import Layout, layouts_of, sources_of_one
+from service.model.nodes import mapped_legendre
+from service.model.pooled_steps import classes_of, steps_of
+from service.model.rank_law import merged
+from service.model.removal import without_removed
+
+_OUTSIDE = 1e-11
+_CHUNK_OF_ONE_LAW = 2048
+_CHUNK = 16
+_NODES_OF_ONE_PANEL, _NODES = 64, 48
+
+
+class SlowestLaw(NamedTuple):
+    """Of the points `rows` of a fleet.
+
+    above   from v, (..., points), to P(log of the slowest > v)
+    breaks  (breaks, points) of v, ascending: 1 below the first, about 0 above the last
+    """
+
+    rows: NDArray[np.intp]
+    above: Callable[[Floats], Floats]
+    breaks: Floats
+
+
+class Integral(NamedTuple):
+    """v at the nodes of all panels and the weights of an integral over t, (nodes, points)."""
+
+    t: Floats
+    weight: Floats
+    above: Floats
+
+
+def slowest_laws(fleet: Fleet) -> Iterator[SlowestLaw]:
+    """The slowest factor's law, chunk by chunk; episodes and common factor left out."""
+    fleet = without_removed(replace(fleet, episodes=None, common=None))
+    for layout in layouts_of(fleet):
+        size = _CHUNK if _shares(fleet, layout) else _CHUNK_OF_ONE_LAW
+        for start in range(0, len(layout.rows), size):
+            rows = layout.rows[start : start + size]
+            part = fleet.part(rows)
+            of_chunk = layout._replace(rows=rows)
+            yield _tabulated(part, of_chunk) if size == _CHUNK else _of_one_law(part, of_chunk)
+
+
+def integral_of(law: SlowestLaw) -> Integral:
+    """P(slowest > t) at the nodes of an integral over t."""
+    breaks = law.breaks
+    rule = mapped_legendre(_NODES_OF_ONE_PANEL if len(breaks) == 2 else _NODES)
+    width = breaks[1:] - breaks[:-1]
+    v = breaks[:-1, np.newaxis] + width[:, np.newaxis] * rule.nodes[:, np.newaxis]
+    v = v.reshape(-1, v.shape[-1])
+    weight = (width[:, np.newaxis] * rule.weights[:, np.newaxis]).reshape(v.shape)
+    t = np.exp(v)
+    return Integral(t, weight * t, law.above(v))
+
+
+def _shares(fleet: Fleet, layout: Layout) -> bool:
+    """Whether there is more to it than single GPUs of one law."""
+    if fleet.spikes is not None or layout.backup:
+        return True
+    if layout.node_size > 1 or layout.group_size > 1:
+        return True
+    return len(merged(sources_of_one(fleet, layout))) != 1
+
+
+def _of_one_law(fleet: Fleet, layout: Layout) -> SlowestLaw:
+    (source,) = merged(sources_of_one(fleet, layout))
+    law, shape, num_gpus, mean = source.law, source.shape, fleet.num_gpus, fleet.mean
+
+    def above(v: Floats) -> Floats:
+        t = np.exp(v)
+        total = np.zeros_like(t)
+        for of_class, factor in zip(num_gpus, mean, strict=True):
+            if of_class.any():
+                total += of_class * law.rate(t / factor, shape)
+        return -np.expm1(-total)
+
+    of_all = np.maximum(num_gpus, 1)
+    log_low = np.log(_OUTSIDE) / of_all
+    lows = np.array([law.lower_quantile(row, shape) for row in log_low])
+    highs = np.array([law.upper_quantile(row, shape) for row in _OUTSIDE / of_all])
+    lows = np.where(num_gpus > 0, mean * lows, 0).max(axis=0)
+    highs = np.where(num_gpus > 0, mean * highs, 0).max(axis=0)
+    ends = np.log(np.stack([np.maximum(lows, _OUTSIDE), highs]))
+    return SlowestLaw(layout.rows, above, ends)
+
+
+def _tabulated(fleet: Fleet, layout: Layout) -> SlowestLaw:
+    steps = steps_of(fleet, layout, classes_of(fleet))
+    return SlowestLaw(layout.rows, lambda v: steps.above(v)[0], steps.breaks)
