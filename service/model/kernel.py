@@ -42,7 +42,17 @@ def evaluate(columns: Columns) -> Results:
     found["gpu_hours_lost_se"] = np.zeros(columns.num_points)
     found["is_extrapolated"] = np.zeros(columns.num_points)
     found["method"] = method
+    found |= _no_remedy(columns.num_points)
     return Results(columns={name: found[name] for name in COLUMN_NAMES}, failure=failure)
+
+
+def _no_remedy(num_points: int) -> dict[str, NDArray[Any]]:
+    """What an ordinary point has in the columns that `remedy_gains` fills."""
+    return {
+        "remedy": np.full(num_points, -1, dtype=np.int8),
+        "remedy_count": np.full(num_points, np.nan),
+        "gpu_hours_given_back": np.full(num_points, np.nan),
+    }
 
 
 def _scattered(results: Results, rows: NDArray[np.intp], failure: NDArray[np.int8]) -> Results:

@@ -8,6 +8,18 @@ Kind = Literal["float64", "int64", "bool", "enum"]
 
 METHODS = ("closed_form", "quadrature", "monte_carlo", "recursion")
 
+REMEDIES = (
+    "replace_slow_gpus",
+    "evict_worst",
+    "hot_spares",
+    "faster_detection",
+    "rebalance_work",
+    "backup_workers",
+    "balance_data",
+    "checkpoint_optimal",
+)
+"""Kinds of remedies; appended to, never reordered: stored columns hold positions."""
+
 
 class Column(Struct, frozen=True, kw_only=True):
     """One output column. `labels` are the values of an enum, stored as their position."""
@@ -103,6 +115,28 @@ _WORK = (
     _gpu_hours("per_1000_steps", "Held for a thousand steps of work, failures included."),
 )
 
+_REMEDY = (
+    Column(
+        name="remedy",
+        unit="",
+        sentence="Which remedy the point tries; null where it is an ordinary point.",
+        kind="enum",
+        labels=REMEDIES,
+    ),
+    Column(
+        name="remedy_count",
+        unit="",
+        sentence="GPUs that the remedy replaces, evicts, keeps as spares or does not wait for; "
+        "1 where it is one measure for the whole job.",
+        kind="int64",
+    ),
+    _gpu_hours(
+        "given_back",
+        "What the remedy takes off the loss of the point without remedies, over the loss window; "
+        "its own GPU-hours are paid from it.",
+    ),
+)
+
 COLUMNS: tuple[Column, ...] = (
     _ms("ideal_step_ms", "Load + compute + communication at nominal speed, nobody waits."),
     _ms("step_mean_ms", "Expected step: everybody waits for the slowest GPU."),
@@ -166,6 +200,7 @@ COLUMNS: tuple[Column, ...] = (
         kind="enum",
         labels=METHODS,
     ),
+    *_REMEDY,
 )
 
 COLUMN_NAMES = tuple(column.name for column in COLUMNS)
