@@ -61,13 +61,15 @@ class Derived(Struct, frozen=True, kw_only=True):
 class BatchRef(Struct, frozen=True, kw_only=True):
     """A batch to list: all its items or those at the positions given, with derived columns.
 
-    Lists go from the newest batch to the oldest: by `created_at`, then id, both falling.
+    `constants` are columns that are not stored because all points have this value. Lists go from
+    the newest batch to the oldest: by `created_at`, then id, both falling.
     """
 
     batch_id: UUID
     created_at: datetime = UNKNOWN
     items: tuple[int, ...] | None = None
     derived: dict[str, Derived] = {}
+    constants: dict[str, float] = {}
 
 
 class Cursor(Struct, frozen=True, kw_only=True):
@@ -103,7 +105,7 @@ def with_computed(filters: tuple[Filter, ...]) -> tuple[Filter, ...]:
 def stored_names(ref: BatchRef, columns: set[str]) -> set[str]:
     """The stored columns that are needed to judge and sort by `columns` in this batch."""
     names = {FAILURE} if ref.items is None else {FAILURE, ITEM}
-    for name in columns:
+    for name in columns - ref.constants.keys():
         derived = ref.derived.get(name)
         names |= {name} if derived is None else {derived.source, ITEM}
     return names
@@ -111,6 +113,8 @@ def stored_names(ref: BatchRef, columns: set[str]) -> set[str]:
 
 def floats_of(ref: BatchRef, table: dict[str, Array], name: str) -> Floats:
     """The column as float64 with NaN for null; `table` holds the stored columns of a block."""
+    if name in ref.constants:
+        return np.full(len(table[FAILURE]), ref.constants[name])
     derived = ref.derived.get(name)
     if derived is None:
         return as_floats(table[name])

@@ -122,7 +122,7 @@ def iterate_columns(
 ) -> Iterator[dict[str, Array]]:
     """Matching rows of a batch in the order of the points, `chunk_blocks` blocks at a time.
 
-    `names` are stored or derived columns, or `point`. Only computed points, unless a filter
+    `names` are stored, derived or constant columns, or `point`. Only computed points, unless a filter
     names `failure`. Parts without a matching row are left out.
     """
     query = Query(batches=[ref], filters=with_computed(tuple(filters)), order=())
@@ -148,7 +148,8 @@ def iterate_columns(
 
 
 def _column(ref: BatchRef, table: dict[str, Array], name: str) -> Array:
-    return floats_of(ref, table, name) if name in ref.derived else table[name]
+    is_made = name in ref.derived or name in ref.constants
+    return floats_of(ref, table, name) if is_made else table[name]
 
 
 def _groups(candidates: Iterator[Candidate], ranking: Ranking) -> Iterator[list[Candidate]]:

@@ -68,7 +68,7 @@ def fetch_places(
     places: SortedPlaces,
     names: Sequence[str],
 ) -> dict[str, Array]:
-    """The stored columns at the places, in their order; a column that is not stored is NaN."""
+    """The columns at the places, in their order; one neither stored nor constant is NaN."""
     block = places.point // BLOCK_POINTS
     grouped = np.lexsort((block, places.batch))
     starts = np.flatnonzero(
@@ -84,6 +84,10 @@ def fetch_places(
         for part in read_blocks(connection, wanted[start : start + ROW_BLOCKS], names):
             rows = rows_of[part.batch_id, part.block]
             found[part.column].append((rows, part.values_at(places.point[rows] % BLOCK_POINTS)))
+    for number, ref in enumerate(batches):
+        of_batch = np.flatnonzero(places.batch == number)
+        for name in ref.constants.keys() & found.keys():
+            found[name].append((of_batch, np.full(len(of_batch), ref.constants[name])))
     return {name: _gathered(len(grouped), parts) for name, parts in found.items()}
 
 

@@ -52,6 +52,9 @@ def zone_of(row: ZoneRow) -> Zone:
 
 def column_zone(ref: BatchRef, stored: Zones, name: str) -> Zone:
     """The bounds of a stored or derived column; a column that is not stored is null."""
+    if name in ref.constants:
+        value = ref.constants[name]
+        return Zone(lowest=value, highest=value, has_values=True, has_nulls=False)
     derived = ref.derived.get(name)
     if derived is None:
         return stored.get(name, ABSENT)

@@ -21,6 +21,7 @@ from service.jobs import audit
 from service.jobs.actors import Actor
 from service.jobs.batches import no_batch, require_batch, require_finished
 from service.jobs.published_rows import FIXED_COLUMNS, published_columns, row_fields
+from service.jobs.stored_inputs import defaults_beside
 from service.jobs.task import Task
 
 PublicationState = Literal["queued", "running", "succeeded", "failed"]
@@ -171,7 +172,8 @@ def _publish(database: Database, publication_id: UUID, batch_id: UUID, team_id: 
         batch = batches.get_batch(connection, team_id, batch_id)
     if batch is None:
         return
-    columns = published_columns(batch.columns)
+    constants = defaults_beside(batch.columns)
+    columns = published_columns([*batch.columns, *constants])
     publications.make_columns(database, columns)
     # What an earlier publication left, when this one was asked for before it was gone.
     withdraw(database, batch_id)
@@ -180,7 +182,8 @@ def _publish(database: Database, publication_id: UUID, batch_id: UUID, team_id: 
         _require_wanted(connection, publication_id)
         items = batches.list_items(reading, [batch_id])
         names = ("point", "item", *(part.name for part in columns[len(FIXED_COLUMNS) :]))
-        tables = iterate_columns(reading, BatchRef(batch_id=batch_id), names, chunk_blocks=1)
+        ref = BatchRef(batch_id=batch_id, constants=constants)
+        tables = iterate_columns(reading, ref, names, chunk_blocks=1)
         num_rows = publications.fill(
             connection,
             batch_id,

@@ -8,6 +8,7 @@ from msgspec import Meta, Struct
 
 from service.errors import MalformedError
 from service.jobs.documents import MAX_NUMBER
+from service.jobs.stored_inputs import column_of, is_stored_input
 from service.model.inputs import INPUT_LABELS
 from service.model.results import COLUMNS
 
@@ -117,8 +118,7 @@ class Sorting(Struct, frozen=True, kw_only=True):
 
 KINDS = {column.name: column for column in COLUMNS}
 LABELS = {**INPUT_LABELS, **{column.name: column.labels for column in COLUMNS if column.labels}}
-# A whole structure is told apart, sorted and found by its kind.
-STRUCTURES = {"variability.transient": "variability.transient.kind"}
+SWITCHES = {"true": 1.0, "false": 0.0}
 
 
 def read_conditions(filters: ResultFilters) -> list[Condition]:
@@ -139,7 +139,7 @@ def read_order(filters: ResultFilters) -> list[Sorting]:
     parts = [part.strip() for part in filters.order_by.split(",") if part.strip()]
     order = [
         Sorting(
-            column=STRUCTURES.get(part.removeprefix("-"), part.removeprefix("-")),
+            column=column_of(part.removeprefix("-")),
             descending=part.startswith("-"),
         )
         for part in parts
@@ -154,7 +154,7 @@ def read_order(filters: ResultFilters) -> list[Sorting]:
 def check_columns(names: set[str], stored: set[str], currency: str | None) -> None:
     """Refuse names that no stored batch could have; raises `MalformedError` naming them."""
     known = stored | set(KINDS) | {COST_COLUMN, *POSITION_COLUMNS}
-    unknown = sorted(name for name in names if name not in known and not _is_input_path(name))
+    unknown = sorted(name for name in names if name not in known and not is_stored_input(name))
     if unknown:
         raise MalformedError(
             f"unknown column {unknown[0]!r}: use a result column (see the documentation) or "
@@ -164,26 +164,6 @@ def check_columns(names: set[str], stored: set[str], currency: str | None) -> No
         raise MalformedError("cost_of_loss can be sorted and filtered only with currency=")
 
 
-def _is_input_path(name: str) -> bool:
-    return name in INPUT_PATHS or (
-        name.startswith("slow_groups.")
-        and name.rsplit(".", maxsplit=1)[-1] in {"count", "speed_fraction"}
-    )
-
-
-INPUT_PATHS = frozenset(
-    {
-        "num_gpus",
-        "load_ms",
-        "compute_ms",
-        "communication.allreduce_ms",
-        "variability.transient.cv",
-        "period_days",
-        *INPUT_LABELS,
-    }
-)
-
-
 def _read_condition(text: str) -> Condition:
     parts = text.split(":", 2)
     if len(parts) != 3 or parts[1] not in OPERATORS:  # path, operator, value
@@ -191,7 +171,7 @@ def _read_condition(text: str) -> Condition:
             f"where={text!r} is not path:op:value with op one of {' '.join(OPERATORS)}"
         )
     path, operator, value = parts
-    path = STRUCTURES.get(path, path)
+    path = column_of(path, is_null=operator == "is_null")
     return Condition(
         column=path,
         operator=cast("Operator", operator),
@@ -210,6 +190,10 @@ def _read_value(text: str, path: str, operator: str, value: str) -> float | bool
                 f"where={text!r}: {path} is compared by eq or ne with {', '.join(LABELS[path])}"
             )
         return value
+    if path in KINDS and KINDS[path].kind == "bool":
+        if value not in SWITCHES or operator not in {"eq", "ne"}:
+            raise MalformedError(f"where={text!r}: {path} is compared by eq or ne with true, false")
+        return SWITCHES[value]
     try:
         number = float(value)
     except ValueError as error:

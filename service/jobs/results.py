@@ -44,6 +44,7 @@ from service.jobs.result_queries import (
     read_conditions,
     read_order,
 )
+from service.jobs.stored_inputs import defaults_beside
 from service.model.results import COLUMNS
 from service.reports.money import CostStatus, minor_digits
 from service.reports.pricing import Cost, PricedWindow, priced
@@ -216,14 +217,18 @@ def _unpriced_days(selection: Selection, item: Row[Any], window: PricedWindow | 
 
 
 def shown_value(name: str, value: Any) -> Any:
-    """A stored value as it is answered: NaN is null, an enum code is its label."""
+    """A stored value as it is answered: NaN is null, an enum code is its label.
+
+    Whole numbers and switches that can be null are stored as floats.
+    """
     column = KINDS[name]
     plain = value.item()
     if column.kind == "enum":
         return column.labels[plain] if plain >= 0 else None
     if isinstance(plain, float) and not np.isfinite(plain):
         return None
-    return int(plain) if column.kind == "int64" else plain
+    made = {"int64": int, "bool": bool}.get(column.kind)
+    return plain if made is None else made(plain)
 
 
 def _stored_value(
@@ -293,6 +298,7 @@ def _selection(
                     batch_id=batch.id,
                     created_at=batch.created_at,
                     items=None if whole else tuple(wanted),
+                    constants=defaults_beside(batch.columns),
                     derived={
                         COST_COLUMN: Derived(
                             source="gpu_hours_lost",

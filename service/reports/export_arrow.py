@@ -92,8 +92,8 @@ def arrow_column(field: Field, column: ChunkColumn) -> "pa.Array[Any]":
     """The values of a chunk's column as an Arrow array of the field's type, nulls as nulls."""
     if field.kind == "float64":
         return pa.array(finite(field, column), type=pa.float64(), from_pandas=True)
-    if field.kind == "int64":
-        return _whole_numbers(np.asarray(column))
+    if field.kind in {"int64", "bool"}:
+        return _whole_numbers(np.asarray(column), _TYPES[field.kind])
     if field.kind == "enum":
         found = codes(field, column)
         indices = pa.array(found.astype(np.int8), type=pa.int8(), mask=found < 0)
@@ -101,11 +101,12 @@ def arrow_column(field: Field, column: ChunkColumn) -> "pa.Array[Any]":
     return pa.array(column, type=_TYPES[field.kind])
 
 
-def _whole_numbers(column: np.ndarray[Any, Any]) -> "pa.Array[Any]":
+def _whole_numbers(column: np.ndarray[Any, Any], kind: pa.DataType) -> "pa.Array[Any]":
     if column.dtype.kind != "f":
-        return pa.array(column, type=pa.int64())
+        return pa.array(column, type=kind)
     missing = np.isnan(column)
-    return pa.array(np.where(missing, 0, column).astype(np.int64), mask=missing)
+    plain = np.where(missing, 0, column).astype(kind.to_pandas_dtype())
+    return pa.array(plain, type=kind, mask=missing)
 
 
 def _tables(

@@ -22,14 +22,22 @@ ChunkColumn = NDArray[Any] | Sequence[str | Decimal | date | None]
 Chunk = Mapping[str, ChunkColumn]
 Objects = NDArray[np.object_]
 
-_UNITS = {"ms": "ms", "days": "days", "gpus": "GPUs", "count": "GPUs"}
+_UNITS = {
+    "ms": "ms",
+    "s": "s",
+    "hours": "hours",
+    "days": "days",
+    "gpus": "GPUs",
+    "count": "GPUs",
+    "steps": "steps",
+}
 
 
 class Field(Struct, frozen=True, kw_only=True):
     """A column of the file: its name (the unit is its last word) and how its chunks are read.
 
-    float64 (NaN is null), int64 (also as floats, NaN is null), bool; enum: codes into `labels`,
-    below 0 is null; text: str or None; decimal: Decimal or None; date: date or None.
+    float64 (NaN is null), int64 and bool (also as floats, NaN is null); enum: codes into `labels`,
+    below 0 or NaN is null; text: str or None; decimal: Decimal or None; date: date or None.
     `unit` and `sentence` say what the numbers are; formats that can, keep them in the file.
     """
 
@@ -101,10 +109,7 @@ def cells(field: Field, column: ChunkColumn) -> list[Cell]:
         return [None if amount is None else format(amount, "f") for amount in column]
     if field.kind in {"text", "date"}:
         return [None if text is None else str(text) for text in column]
-    if field.kind == "int64":
-        return _whole_numbers(np.asarray(column))
-    plain: list[Cell] = np.asarray(column).tolist()
-    return plain
+    return _whole_numbers(np.asarray(column), bool if field.kind == "bool" else int)
 
 
 def finite(field: Field, column: ChunkColumn) -> NDArray[np.float64]:
@@ -117,7 +122,11 @@ def finite(field: Field, column: ChunkColumn) -> NDArray[np.float64]:
 
 def codes(field: Field, column: ChunkColumn) -> NDArray[np.int64]:
     """The codes of an enum's column, below 0 for null; raises ValueError for one without label."""
-    found = np.asarray(column, dtype=np.int64)
+    values = np.asarray(column)
+    # A batch of an older model does not have the column: NaN.
+    found = (np.nan_to_num(values, nan=-1.0) if values.dtype.kind == "f" else values).astype(
+        np.int64
+    )
     if (found >= len(field.labels)).any():
         raise ValueError(
             f"{field.name} holds the code {found.max()}, but has {len(field.labels)} labels"
@@ -125,12 +134,12 @@ def codes(field: Field, column: ChunkColumn) -> NDArray[np.int64]:
     return found
 
 
-def _whole_numbers(column: NDArray[Any]) -> list[Cell]:
-    """Whole numbers; a column with nulls holds them as floats, NaN for null."""
+def _whole_numbers(column: NDArray[Any], made: type[int]) -> list[Cell]:
+    """Whole numbers or switches; a column with nulls holds them as floats, NaN for null."""
     if column.dtype.kind != "f":
         numbers: list[Cell] = column.tolist()
         return numbers
-    return [None if math.isnan(number) else int(number) for number in column.tolist()]
+    return [None if math.isnan(number) else made(number) for number in column.tolist()]
 
 
 def _floats(column: NDArray[np.float64]) -> list[Cell]:
