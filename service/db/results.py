@@ -122,8 +122,8 @@ def iterate_columns(
 ) -> Iterator[dict[str, Array]]:
     """Matching rows of a batch in the order of the points, `chunk_blocks` blocks at a time.
 
-    `names` are stored, derived or constant columns, or `point`. Only computed points, unless a filter
-    names `failure`. Parts without a matching row are left out.
+    `names` are stored, derived or constant columns, or `point`. Only computed points, unless a
+    filter names `failure`. Parts without a matching row are left out.
     """
     query = Query(batches=[ref], filters=with_computed(tuple(filters)), order=())
     candidates = list(candidate_blocks(connection, query, None))
