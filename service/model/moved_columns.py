@@ -1,0 +1,93 @@
+"""Columns of one scenario with single numbers of it moved."""
+
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+import msgspec
+import numpy as np
+
+from service.model.axes import Axis
+from service.model.columns import Columns
+from service.model.fields import Scenario
+from service.model.grid import build_grid
+from service.model.leaves import Leaf
+from service.model.paths import REFUSED, group_of, leaf_of, touched
+from service.model.problems import InvalidScenario, Problem
+
+Number = int | float
+Move = tuple[str, Number]
+
+
+def moved(base: Columns, moves: Sequence[Move]) -> Columns:
+    """A point for every (path, value): the one point of `base` with that value at the path.
+
+    The paths must be numbers of the scenario (`check_path`), the values within their bounds.
+    """
+    num_points = len(moves)
+    values = dict(base.values)
+    for row, (path, value) in enumerate(moves):
+        leaf = number_at(path)
+        if len(values[leaf.path]) != num_points or values[leaf.path] is base.values[leaf.path]:
+            values[leaf.path] = np.repeat(base.values[leaf.path], num_points, axis=0)
+        group = group_of(path)
+        place: Any = row if group is None else (row, group)
+        values[leaf.path][place] = value
+    return Columns(num_points=num_points, values=values)
+
+
+def number_at(path: str) -> Leaf:
+    """The leaf of a path that names a number; raises KeyError for others."""
+    leaf = leaf_of(path)
+    if leaf is None or not leaf.is_number:
+        raise KeyError(path)
+    return leaf
+
+
+def bounds_of(path: str) -> tuple[float, float]:
+    """The least and greatest number that the field takes; ends of open intervals included."""
+    schema = msgspec.json.schema(number_at(path).type)
+    (numbers,) = (part for part in schema.get("anyOf", [schema]) if "maximum" in part)
+    return numbers["minimum"], numbers["maximum"]
+
+
+def step_of_whole(path: str, tensor_parallel_size: int) -> int:
+    """The distance of whole numbers that can be computed; 0 where any number can.
+
+    GPUs come in whole tensor-parallel groups.
+    """
+    if not number_at(path).is_whole:
+        return 0
+    return tensor_parallel_size if path == "num_gpus" else 1
+
+
+def check_path(scenario: Scenario, path: str, *, pointer: str) -> None:
+    """Raise InvalidScenario unless the path names a number that the scenario has.
+
+    The faults point at `pointer`.
+    """
+    leaf = leaf_of(path)
+    is_number = leaf is not None and leaf.is_number
+    if path in REFUSED:
+        _refuse(pointer, "refused_path", f"{path!r} is no input that is looked into")
+    if touched(path) is not None and not is_number:
+        _refuse(pointer, "not_numeric", f"{path!r} holds no number that could be moved")
+    axis = Axis(path=path, values=[bounds_of(path)[0] if is_number else 0])
+    try:
+        build_grid(scenario, (axis,), max_points=1)
+    except InvalidScenario as error:
+        _refuse(pointer, error.problems[0].code, error.problems[0].detail)
+
+
+def value_of(base: Columns, path: str) -> Number | None:
+    """The number at the path of the one point of `base`; None where it is a word or absent."""
+    leaf = number_at(path)
+    group = group_of(path)
+    values = base[leaf.path][0]
+    number: float = (values if group is None else values[group]).item()
+    if np.isnan(number) or (leaf.words and number == 0):
+        return None
+    return int(number) if leaf.is_whole else number
+
+
+def _refuse(pointer: str, code: str, detail: str) -> NoReturn:
+    raise InvalidScenario([Problem(pointer=pointer, code=code, detail=detail)]) from None

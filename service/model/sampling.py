@@ -1,0 +1,68 @@
+"""Standard errors of output columns, and columns without the sampling that nobody asks for."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from service.model.active import is_active, num_removed
+from service.model.columns import Columns, Floats
+
+FEWEST_DRAWS = 16
+_STATISTICS = {"p10": "p90", "p50": "p50", "p90": "p10"}
+_OF_SPREAD = (
+    *(f"gpu_hours_lost_{name}" for name in (*_STATISTICS, "cluster_mean", "sd")),
+    *(f"gpu_hours_lost_{name}_se" for name in (*_STATISTICS, "cluster_mean")),
+    *(f"efficiency_fraction_{name}" for name in _STATISTICS),
+    "spread_method",
+)
+_WITH_THE_STEP = (
+    "step_mean_ms",
+    "useful_compute_fraction",
+    "days_to_finish",
+    "gpu_hours_for_total_steps",
+    "gpu_hours_per_1000_steps",
+)
+"""Proportional to the expected step, or to its reciprocal."""
+
+
+def standard_error(name: str, found: Mapping[str, NDArray[Any]]) -> Floats:
+    """(points,) of the output column `name`; 0 where it is exact, NaN where none is known."""
+    if f"{name}_se" in found:
+        return np.asarray(found[f"{name}_se"], dtype=np.float64)
+    factor, of = _scaled(name, found)
+    return np.asarray(factor * found[f"gpu_hours_lost{of}_se"], dtype=np.float64)
+
+
+def _scaled(name: str, found: Mapping[str, NDArray[Any]]) -> tuple[Floats, str]:
+    """The column's error over that of a statistic of the loss: of its mean, or of a quantile."""
+    available = found["gpu_hours_available"]
+    # The loss is available - available x efficiency: relative errors of the step are those of this.
+    relative = 1 / (available * found["efficiency_fraction"])
+    above, _, statistic = name.rpartition("_")
+    if above == "efficiency_fraction":
+        return 1 / available, f"_{_STATISTICS[statistic]}"
+    if name == "efficiency_fraction":
+        return 1 / available, ""
+    if name == "gpu_hours_lost_per_day":
+        return found["gpu_hours_available_per_day"] / available, ""
+    if name in _WITH_THE_STEP:
+        return relative * found[name], ""
+    if name == "slowest_compute_mean_ms":
+        return relative * found["step_mean_ms"], ""
+    return np.where(found["gpu_hours_lost_se"] > 0, np.nan, 0.0), ""
+
+
+def without_spread(columns: Columns, name: str) -> Columns:
+    """Columns that give the output column `name` with as few draws as it needs.
+
+    Only a spread is sampled, and what slow GPUs that stand by leave.
+    """
+    if name in _OF_SPREAD:
+        return columns
+    lasting = is_active(columns, "persistent") | is_active(columns, "node")
+    is_sampled = lasting & (num_removed(columns) > 0)
+    draws = np.where(is_sampled, columns["draws"], FEWEST_DRAWS)
+    return replace(columns, values={**columns.values, "draws": draws})
