@@ -2,7 +2,7 @@
 
 With n_g GPUs in group g, each taking m_g X (m_g = 1 / speed, X of mean 1), the slowest is at most t
 with probability exp(-L(t)), L(t) = sum_g n_g (-log(1 - P(m_g X > t))). The expectation is
-hi - the integral of exp(-L) from lo to hi, by 44 fixed nodes; the quantiles solve
+hi - the integral of exp(-L) from lo to hi, by 44 to 56 fixed nodes; the quantiles solve
 L(t) = -log p, starting between two of the same nodes. Recipes and rejected ones:
 `.github/decisions/0001-quadrature-of-the-maximum.md`.
 """
@@ -13,16 +13,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from service.model.laws.law import Floats, Law
-from service.model.nodes import mapped_legendre
+from service.model.laws.empirical import Table
+from service.model.laws.law import OUTSIDE, Floats, Law
+from service.model.nodes import Rule, mapped_legendre
+from service.model.tables import slowest_of_table
 
 PROBABILITIES = (0.5, 0.95, 0.99)
-NUM_NODES = 44
 # Points at a time. Measured: 1024 are a quarter slower, from 2048 on it hardly matters.
 CHUNK_POINTS = 4096
-# The maximum lies outside [lo, hi] with about this probability at either end. Smaller is not
-# better: the same nodes would be spread over a longer interval.
-OUTSIDE = 1e-11
 # Smaller spreads are raised to this: it moves the mean by under 1e-11, while at 1e-16 the
 # distance to the mean in standard deviations would be lost in round-off.
 SMALLEST_CV = 1e-12
@@ -86,11 +84,13 @@ class _Start(NamedTuple):
 
 def slowest_of(groups: Groups) -> Slowest:
     """Mean and quantiles of every point by its own quadrature."""
+    if isinstance(groups.law, Table):
+        return _slowest_by_table(groups, groups.law)
     num_points = groups.shape.shape[1]
     mean = np.empty(num_points)
     quantiles = np.empty((num_points, len(PROBABILITIES)))
     # Nodes and rates for all chunks: see `normal_rate.py` about memory.
-    scratch = np.empty((2, NUM_NODES, min(num_points, CHUNK_POINTS)))
+    scratch = np.empty((2, len(_rule(groups.law).nodes), min(num_points, CHUNK_POINTS)))
     for start in range(0, num_points, CHUNK_POINTS):
         rows = slice(start, min(start + CHUNK_POINTS, num_points))
         part = groups.part(rows)
@@ -98,6 +98,16 @@ def slowest_of(groups: Groups) -> Slowest:
         quantiles[rows] = _quantiles(part, rate).T
         mean[rows] = _bounded(part, _mean(part, rate))
     return Slowest(mean=mean, quantiles=quantiles)
+
+
+def _slowest_by_table(groups: Groups, table: Table) -> Slowest:
+    mean, quantiles = slowest_of_table(table, groups.num_gpus, groups.mean, _TARGETS)
+    return Slowest(mean=_bounded(groups, mean), quantiles=quantiles)
+
+
+def _rule(law: Law) -> Rule:
+    num_nodes, map_rate, power, _ = law.quadrature()
+    return mapped_legendre(num_nodes, map_rate, power)
 
 
 def _bounded(groups: Groups, mean: Floats) -> Floats:
@@ -117,10 +127,11 @@ def _rate_at_nodes(groups: Groups, scratch: Floats) -> _Rate:
     present = num_gpus > 0
     of_all = np.maximum(num_gpus, 1)
     lows = np.where(present, mean * law.lower_quantile(np.log(OUTSIDE) / of_all, shape), -np.inf)
-    highs = np.where(present, mean * law.upper_quantile(OUTSIDE / of_all, shape), -np.inf)
+    above = law.quadrature().above
+    highs = np.where(present, mean * law.upper_quantile(above / of_all, shape), -np.inf)
     low = law.warp(lows.max(axis=0))
     width = law.warp(highs.max(axis=0)) - low
-    np.multiply(mapped_legendre(NUM_NODES).nodes[:, np.newaxis], width, out=nodes)
+    np.multiply(_rule(law).nodes[:, np.newaxis], width, out=nodes)
     nodes += low
     total.fill(0)
     for group in np.flatnonzero(present.any(axis=1)).tolist():
@@ -130,10 +141,20 @@ def _rate_at_nodes(groups: Groups, scratch: Floats) -> _Rate:
 
 def _mean(groups: Groups, rate: _Rate) -> Floats:
     """The upper end minus the integral of the distribution function; overwrites the rates."""
+    high = rate.low + rate.width
     below = groups.law.share_below(rate.nodes, rate.rate)
-    integral = mapped_legendre(NUM_NODES).weights @ below
-    mean: Floats = groups.law.unwarp(rate.low + rate.width) - rate.width * integral
-    return mean
+    integral = _rule(groups.law).weights @ below
+    mean: Floats = groups.law.unwarp(high) - rate.width * integral
+    power = groups.law.tail_power(groups.shape)
+    return mean if power is None else mean + _tail(groups, high, power)
+
+
+def _tail(groups: Groups, high: Floats, power: Floats) -> Floats:
+    """The integral of 1 - exp(-L) above `high`, where L falls as x^-power and L³ is nothing."""
+    log_rate, _ = _log_rate(groups, high)
+    rate = np.exp(log_rate)
+    tail: Floats = groups.law.unwarp(high) * rate * (1 / (power - 1) - rate / (4 * power - 2))
+    return tail
 
 
 def _quantiles(groups: Groups, rate: _Rate) -> Floats:

@@ -12,7 +12,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from service.model.barrier import SMALLEST_CV
-from service.model.distributions import Distribution, Floats
+from service.model.distributions import Floats, Law, law_and_shape
 from service.model.fields import Scenario
 from service.model.many_quantiles import QuantileTable
 
@@ -107,8 +107,9 @@ def _compute(scenario: Scenario, speed: Floats) -> Floats:
     """(ranks,) compute times, in chunks so that only the result grows with the cluster."""
     compute = scenario.compute_ms / speed
     source = scenario.variability.transient
-    if source is not None and source.cv > 0:
-        quantile = _quantile(source, len(compute))
+    law, shape = (None, np.zeros((2, 1))) if source is None else law_and_shape(source)
+    if law is not None and shape[0, 0] > 0:
+        quantile = _quantile(law, shape, len(compute))
         for start in range(0, len(compute), CHUNK_RANKS):
             stop = min(start + CHUNK_RANKS, len(compute))
             q = upper_uniforms(scenario.seed, TRANSIENT, start, stop)
@@ -117,12 +118,12 @@ def _compute(scenario: Scenario, speed: Floats) -> Floats:
     return compute
 
 
-def _quantile(source: Distribution, num_ranks: int) -> Callable[[Floats], Floats]:
+def _quantile(law: Law, shape: Floats, num_ranks: int) -> Callable[[Floats], Floats]:
     """The factor of the uniform number q: exact, or from a table that agrees within 1e-10."""
-    shape = np.full((1, 1), max(source.cv, SMALLEST_CV))
+    shape = np.maximum(shape, np.array([[SMALLEST_CV], [0.0]]))
     if num_ranks > MANY_RANKS:
-        return QuantileTable(type(source), shape).upper_quantile
-    return lambda q: source.upper_quantile(q, shape)
+        return QuantileTable(law, shape).upper_quantile
+    return lambda q: law.upper_quantile(q, shape)
 
 
 def _slowest_ranks(compute: Floats, limit: int) -> NDArray[np.intp]:

@@ -9,6 +9,7 @@ import numpy as np
 from scipy import special
 
 from service.model.cubics import cubic_pieces
+from service.model.laws.empirical import Table
 from service.model.laws.law import Floats, Law
 
 # Of 52-bit uniform numbers, none lies further out.
@@ -22,6 +23,7 @@ class QuantileTable:
 
     def __init__(self, law: Law, shape: Floats) -> None:
         self._law = law
+        self._shape = shape
         self._cubics = cubic_pieces(
             lambda z: law.warp(law.at_score(z, shape)),
             -FARTHEST_SCORE,
@@ -31,6 +33,8 @@ class QuantileTable:
 
     def upper_quantile(self, q: Floats) -> Floats:
         """The x with P(X > x) = q, for q of 2^-53 to 1 - 2^-53."""
+        if isinstance(self._law, Table):
+            return self._law.upper_quantile(q, self._shape)
         place = (FARTHEST_SCORE - special.ndtri(q)) * PIECES_PER_SD
         piece = place.astype(np.intp)
         place -= piece

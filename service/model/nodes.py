@@ -15,7 +15,14 @@ class Rule(NamedTuple):
     weights: Floats
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=16)
+def legendre(num_nodes: int) -> Rule:
+    """Gauss-Legendre on (0, 1)."""
+    roots, weights = np.polynomial.legendre.leggauss(num_nodes)
+    return Rule((roots + 1) / 2, weights / 2)
+
+
+@lru_cache(maxsize=16)
 def mapped_legendre(num_nodes: int, map_rate: float = 3.0, power: int = 1) -> Rule:
     """Gauss-Legendre in w, u = w^power, at s = (e^(a u) - 1) / (e^a - 1), a = `map_rate` > 0.
 
@@ -23,19 +30,11 @@ def mapped_legendre(num_nodes: int, map_rate: float = 3.0, power: int = 1) -> Ru
     maximum rises within a small part of the interval. A power of 2 is for a distribution function
     that starts there like a root.
     """
-    roots, weights = np.polynomial.legendre.leggauss(num_nodes)
-    w = (roots + 1) / 2
+    w, weights = legendre(num_nodes)
     u = w**power
     scale = np.expm1(map_rate)
     slope = map_rate * np.exp(map_rate * u) / scale * power * w ** (power - 1)
-    return Rule(np.expm1(map_rate * u) / scale, weights / 2 * slope)
-
-
-@lru_cache(maxsize=8)
-def legendre(num_nodes: int) -> Rule:
-    """Gauss-Legendre on (0, 1)."""
-    roots, weights = np.polynomial.legendre.leggauss(num_nodes)
-    return Rule((roots + 1) / 2, weights / 2)
+    return Rule(np.expm1(map_rate * u) / scale, weights * slope)
 
 
 class Chebyshev(NamedTuple):

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.model.barrier import PROBABILITIES, Groups, Slowest, slowest_of
+from service.model.laws.empirical import Table
 from service.model.laws.law import Floats
 from service.model.nodes import chebyshev
 
@@ -45,8 +46,11 @@ class _Runs(NamedTuple):
 def slowest_of_sizes(groups: Groups, size_key: Ints) -> Slowest:
     """As `barrier.slowest_of`, for points of which many differ only in the size of group 0.
 
-    `size_key` (points,) is equal for points that differ in nothing else.
+    `size_key` (points,) is equal for points that differ in nothing else. Quantiles of a table are
+    not smooth in the size; there, such points share most of the work anyway.
     """
+    if isinstance(groups.law, Table):
+        return slowest_of(groups)
     panel, place = _panels(groups.num_gpus[0])
     runs = _runs(size_key * (NUM_PANELS + 1) + panel)
     is_long = np.diff(runs.bounds) >= WORTHWHILE_POINTS

@@ -4,35 +4,31 @@ import numpy as np
 from msgspec import Struct
 from scipy import special
 
-from service.model.laws.law import ALMOST_ONE, Cv, Floats, at_score_by_tails, rate_of
+from service.model.laws.law import (
+    ALMOST_ONE,
+    Cv,
+    Floats,
+    InCubeRoot,
+    Light,
+    add_rate_of,
+    at_score_by_tails,
+    rate_of,
+)
 
 
 class Gamma(
-    Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="kind", tag="gamma"
+    Struct,
+    Light,
+    InCubeRoot,
+    frozen=True,
+    kw_only=True,
+    forbid_unknown_fields=True,
+    tag_field="kind",
+    tag="gamma",
 ):
     """Positive, tail between normal and lognormal: Gamma(k) / k, k = 1 / cv²."""
 
     cv: Cv
-
-    @staticmethod
-    def warp(x: Floats) -> Floats:
-        """The variable v = x^(1/3), in which a gamma is nearly normal (Wilson and Hilferty)."""
-        return np.cbrt(x)
-
-    @staticmethod
-    def unwarp(v: Floats) -> Floats:
-        """The x of v."""
-        return v * v * v
-
-    @staticmethod
-    def share_below(v: Floats, rate: Floats) -> Floats:
-        """exp(-rate) dx/dv; in place."""
-        np.negative(rate, out=rate)
-        np.exp(rate, out=rate)
-        rate *= v
-        rate *= v
-        rate *= 3
-        return rate
 
     @staticmethod
     def add_rate(v: Floats, mean: Floats, shape: Floats, num_gpus: Floats, to: Floats) -> None:
@@ -41,12 +37,7 @@ class Gamma(
         y = v * v
         y *= v
         y *= k / mean
-        survival = special.gammaincc(k, y, out=y)
-        np.minimum(survival, ALMOST_ONE, out=survival)
-        np.negative(survival, out=survival)
-        np.log1p(survival, out=survival)
-        survival *= num_gpus
-        to -= survival
+        add_rate_of(special.gammaincc(k, y, out=y), num_gpus, to)
 
     @staticmethod
     def rate_and_slope(v: Floats, mean: Floats, shape: Floats) -> tuple[Floats, Floats]:

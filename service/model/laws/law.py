@@ -9,7 +9,7 @@ logarithm, its cube root): there the tail falls like a Gaussian's and 44 nodes r
 rate of a GPU at v is -log P(mean X <= x(v)): the rates of GPUs add up to that of the slowest.
 """
 
-from typing import Annotated, Protocol
+from typing import Annotated, NamedTuple, Protocol
 
 import numpy as np
 from msgspec import Meta
@@ -28,8 +28,37 @@ ALMOST_ONE = 1 - 2.0**-53
 times it is 0 and not nan."""
 
 
+OUTSIDE = 1e-11
+"""The maximum lies outside of the interval of integration with about this probability at either
+end. Smaller is not better: the same nodes would be spread over a longer interval."""
+
+SMALLEST_X = float(np.finfo(np.float64).tiny)
+"""Instead of 0 and below, where a logarithm is taken."""
+
+
+class Quadrature(NamedTuple):
+    """How the distribution function of the maximum is integrated in v (`nodes.mapped_legendre`).
+
+    `above` is the probability of a maximum above the upper end of the interval.
+    """
+
+    num_nodes: int = 44
+    map_rate: float = 3.0
+    power: int = 1
+    above: float = OUTSIDE
+
+
 class Law(Protocol):
     """A family, or an object that knows more than `shape` says (a table of quantiles)."""
+
+    def quadrature(self) -> Quadrature:
+        """The rule that was shown to be accurate for this law."""
+
+    def tail_power(self, shape: Floats, /) -> Floats | None:
+        """The a of a tail that falls as x^-a, (points,); None for a lighter tail.
+
+        The integral of such a tail above the interval of integration is not negligible.
+        """
 
     def warp(self, x: Floats, /) -> Floats:
         """The variable v of x."""
@@ -61,6 +90,15 @@ class Law(Protocol):
         """The x with P(X <= x) = Phi(z), each half from its own tail; z is (..., points)."""
 
 
+def add_rate_of(survival: Floats, num_gpus: Floats, to: Floats) -> None:
+    """Add -`num_gpus` log(1 - survival) in place, kept finite; overwrites `survival`."""
+    np.minimum(survival, ALMOST_ONE, out=survival)
+    np.negative(survival, out=survival)
+    np.log1p(survival, out=survival)
+    survival *= num_gpus
+    to -= survival
+
+
 def rate_of(survival: Floats) -> Floats:
     """-log(1 - survival), kept finite."""
     rate: Floats = -np.log1p(-np.minimum(survival, ALMOST_ONE))
@@ -72,3 +110,69 @@ def at_score_by_tails(law: Law, z: Floats, shape: Floats) -> Floats:
     upper = law.upper_quantile(special.ndtr(-np.maximum(z, 0)), shape)
     lower = law.lower_quantile(special.log_ndtr(np.minimum(z, 0)), shape)
     return np.where(z > 0, upper, lower)
+
+
+class Light:
+    """What most laws have in common: the usual rule, and no tail to speak of."""
+
+    __slots__ = ()
+
+    @staticmethod
+    def quadrature() -> Quadrature:
+        """The usual rule."""
+        return Quadrature()
+
+    @staticmethod
+    def tail_power(shape: Floats) -> None:
+        """No power: the tail falls faster."""
+
+
+class InLogarithm:
+    """Laws that are integrated in v = log x."""
+
+    __slots__ = ()
+
+    @staticmethod
+    def warp(x: Floats) -> Floats:
+        """The variable v = log x."""
+        return np.log(x)
+
+    @staticmethod
+    def unwarp(v: Floats) -> Floats:
+        """The x of v."""
+        return np.exp(v)
+
+    @staticmethod
+    def share_below(v: Floats, rate: Floats) -> Floats:
+        """exp(-rate) dx/dv; in place."""
+        np.subtract(v, rate, out=rate)
+        return np.exp(rate, out=rate)
+
+
+class InCubeRoot:
+    """Laws that are integrated in v = x^(1/3), in which a gamma is nearly normal.
+
+    Source: Wilson and Hilferty, PNAS 17, 1931.
+    """
+
+    __slots__ = ()
+
+    @staticmethod
+    def warp(x: Floats) -> Floats:
+        """The variable v = x^(1/3)."""
+        return np.cbrt(x)
+
+    @staticmethod
+    def unwarp(v: Floats) -> Floats:
+        """The x of v."""
+        return v * v * v
+
+    @staticmethod
+    def share_below(v: Floats, rate: Floats) -> Floats:
+        """exp(-rate) dx/dv; in place."""
+        np.negative(rate, out=rate)
+        np.exp(rate, out=rate)
+        rate *= v
+        rate *= v
+        rate *= 3
+        return rate

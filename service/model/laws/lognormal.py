@@ -4,34 +4,23 @@ import numpy as np
 from msgspec import Struct
 from scipy import special
 
-from service.model.laws.law import Cv, Floats, rate_of
+from service.model.laws.law import SMALLEST_X, Cv, Floats, InLogarithm, Light, rate_of
 from service.model.normal_rate import add_normal_rate, normal_rate_and_slope
-
-_SMALLEST = float(np.finfo(np.float64).tiny)
 
 
 class LogNormal(
-    Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="kind", tag="lognormal"
+    Struct,
+    Light,
+    InLogarithm,
+    frozen=True,
+    kw_only=True,
+    forbid_unknown_fields=True,
+    tag_field="kind",
+    tag="lognormal",
 ):
     """Positive and skewed to the right: exp(s z - s²/2), s² = log(1 + cv²)."""
 
     cv: Cv
-
-    @staticmethod
-    def warp(x: Floats) -> Floats:
-        """The variable v = log x."""
-        return np.log(x)
-
-    @staticmethod
-    def unwarp(v: Floats) -> Floats:
-        """The x of v."""
-        return np.exp(v)
-
-    @staticmethod
-    def share_below(v: Floats, rate: Floats) -> Floats:
-        """exp(-rate) dx/dv; in place."""
-        np.subtract(v, rate, out=rate)
-        return np.exp(rate, out=rate)
 
     @staticmethod
     def add_rate(v: Floats, mean: Floats, shape: Floats, num_gpus: Floats, to: Floats) -> None:
@@ -51,7 +40,7 @@ class LogNormal(
     def rate(x: Floats, shape: Floats) -> Floats:
         """-log P(X <= x)."""
         log_sd = _log_sd(shape)
-        z = np.log(np.maximum(x, _SMALLEST)) / log_sd + log_sd / 2
+        z = np.log(np.maximum(x, SMALLEST_X)) / log_sd + log_sd / 2
         return rate_of(special.ndtr(-z))
 
     @staticmethod
@@ -73,4 +62,5 @@ class LogNormal(
 
 
 def _log_sd(shape: Floats) -> Floats:
-    return np.sqrt(np.log1p(shape[0] * shape[0]))
+    log_sd: Floats = np.sqrt(np.log1p(shape[0] * shape[0]))
+    return log_sd

@@ -4,7 +4,7 @@ import numpy as np
 from msgspec import Struct
 from scipy import special
 
-from service.model.laws.law import Cv, Floats, rate_of
+from service.model.laws.law import Cv, Floats, Light, rate_of
 from service.model.normal_rate import add_normal_rate, normal_rate_and_slope
 
 MAX_CV_NORMAL = 0.3
@@ -12,7 +12,13 @@ MAX_CV_NORMAL = 0.3
 
 
 class Normal(
-    Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="kind", tag="normal"
+    Struct,
+    Light,
+    frozen=True,
+    kw_only=True,
+    forbid_unknown_fields=True,
+    tag_field="kind",
+    tag="normal",
 ):
     """Symmetric: 1 + cv z. Only up to a `cv` of 0.3."""
 
