@@ -12,6 +12,7 @@ from service.model.barrier import Slowest
 from service.model.columns import Floats
 from service.model.fleet import Fleet
 from service.model.pooled import pooled_slowest
+from service.model.removal import without_removed
 
 CAUSES = (
     "backup_workers",
@@ -66,6 +67,10 @@ def factors_of(fleet: Fleet, slowest: Slowest) -> Factors:
 
 def expected(fleet: Fleet) -> Floats:
     """(points,) the expected slowest factor."""
+    if not fleet.is_random:
+        left = without_removed(fleet)
+        slowest: Floats = np.where(left.num_gpus > 0, left.mean, 0).max(axis=0)
+        return slowest
     return pooled_slowest(fleet).mean
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from service.model.active import num_removed
+from service.model.active import num_backup, num_removed
 from service.model.barrier import PROBABILITIES, Groups, Slowest, slowest_of
 from service.model.causes import CAUSES, Factors, factors_of
 from service.model.columns import COUNT, SPEED, Columns, Floats
@@ -41,7 +41,11 @@ def slowest_nominal(columns: Columns) -> Floats:
 
     Spares and evicted GPUs are the slowest.
     """
-    removed = num_removed(columns)
+    return _slowest_of_kinds(columns, num_removed(columns))
+
+
+def _slowest_of_kinds(columns: Columns, removed: NDArray[np.int64]) -> Floats:
+    """(points,) the largest factor when so many of the slowest GPUs are left out."""
     if not removed.any():
         factor = (columns.num_nominal > 0).astype(np.float64)
         for count, speed in zip(columns[COUNT].T, columns[SPEED].T, strict=True):
@@ -71,8 +75,9 @@ def _of_structure(columns: Columns) -> tuple[Factors, int]:
 
 
 def _steady(columns: Columns) -> Factors:
-    factor = slowest_nominal(columns)
-    without = np.repeat(factor[np.newaxis], len(CAUSES), axis=0)
+    # Without chance the GPUs that a step does not wait for are the slowest too.
+    factor = _slowest_of_kinds(columns, num_removed(columns) + num_backup(columns))
+    without = np.repeat(slowest_nominal(columns)[np.newaxis], len(CAUSES), axis=0)
     without[-1] = 1.0
     quantiles = np.repeat(factor[:, np.newaxis], len(PROBABILITIES), axis=1)
     return Factors(slowest=Slowest(mean=factor, quantiles=quantiles), without=without)
