@@ -26,6 +26,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     body_bytes: int = 16 * 1024 * 1024
     items_per_batch: int = 1_000
     points_per_batch: int = 5_000_000
+    draws_per_batch: int = 2_000_000_000
     page_size: int = 1_000
     unfinished_batches: int = 1_000
     event_streams: int = 500

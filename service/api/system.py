@@ -48,6 +48,10 @@ class ShownLimits(msgspec.Struct, frozen=True, kw_only=True):
     body_bytes: int
     items_per_batch: int
     points_per_batch: int
+    draws_per_batch: Annotated[
+        int,
+        msgspec.Meta(description="Clusters drawn for the points of a batch whose spread needs it."),
+    ]
     page_size: int
     unfinished_batches: int
     event_streams: int

@@ -163,7 +163,7 @@ def unsent_batches(connection: Connection, version: int, limit: int) -> list[Row
     c = scenario_batch.c
     return list(
         connection.execute(
-            select(c.id, c.team_id, c.priority, c.points_total)
+            select(c.id, c.team_id, c.priority, c.points_total, c.chunk_points)
             .where(
                 c.state.in_(("queued", "running")),
                 or_(c.enqueued_version.is_(None), c.enqueued_version < version),

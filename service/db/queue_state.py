@@ -9,13 +9,13 @@ from service.db.batches import UNFINISHED
 from service.db.tables import chunk_ledger, scenario_batch
 
 
-def unfinished_batches(connection: Connection, chunk_points: int) -> list[Row[Any]]:
+def unfinished_batches(connection: Connection) -> list[Row[Any]]:
     """For each state that has batches: (state, batches, oldest queued_at, chunks to be recorded).
 
     A chunk is recorded whole, so that the points left tell how many chunks are left.
     """
     c = scenario_batch.c
-    left = (c.points_total - c.points_done + (chunk_points - 1)) // chunk_points
+    left = (c.points_total - c.points_done + (c.chunk_points - 1)) // c.chunk_points
     query = (
         select(
             c.state,

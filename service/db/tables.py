@@ -148,6 +148,8 @@ scenario_batch = Table(
     # Of the workflow that the engine was given the chunks for; null: not enqueued yet
     Column("enqueued_version", Integer),
     Column("deleted_at", UtcDateTime),
+    # Fewer where points take long, so that progress is seen and a cancellation soon heeded
+    Column("chunk_points", Integer, nullable=False, server_default="50000"),
     Index("ix_scenario_batch_state", "state"),
     Index("ix_scenario_batch_team_id_input_digest", "team_id", "input_digest"),
     Index("ix_scenario_batch_team_id_created_at", "team_id", "created_at", "id"),
@@ -252,6 +254,11 @@ result_summary = Table(
     Column("gpu_hours_lost", Float(53), nullable=False),
     Column("gpu_hours_not_useful", Float(53), nullable=False),
     Column("model_version", String(20), nullable=False),
+    # Null where the batch's model did not compute it
+    Column("gpu_hours_lost_p10", Float(53)),
+    Column("gpu_hours_lost_p50", Float(53)),
+    Column("gpu_hours_lost_p90", Float(53)),
+    Column("gpu_hours_lost_se", Float(53)),
     UniqueConstraint("batch_id", "point"),
     Index("ix_result_summary_history", "team_id", "name", "created_at"),
     # For the foreign key: without it, deleting an item reads the whole table.

@@ -230,6 +230,9 @@ class BatchPlanOut(Struct, frozen=True, kw_only=True):
 
     points_total: int
     points_failing: int
+    draws_total: Annotated[
+        int, Meta(description="Clusters to draw for the points whose spread is sampled.")
+    ]
     points_left: Annotated[
         int | None,
         Meta(
@@ -237,7 +240,9 @@ class BatchPlanOut(Struct, frozen=True, kw_only=True):
             "null: as many as it likes."
         ),
     ]
-    estimated_s: Annotated[float, Meta(description="Estimate from the measured points per second.")]
+    estimated_s: Annotated[
+        float, Meta(description="Estimate for two cores, from measured costs of points.")
+    ]
     input_digest: str
     reused_from: Annotated[
         UUID | None, Meta(description="The batch whose results would be taken over.")

@@ -12,8 +12,8 @@ import uuid_utils.compat
 from service.db import batches, pricings
 from service.db.engine import Connection, Row
 from service.db.results import fetch_points
-from service.jobs.planning import CHUNK_POINTS
 from service.jobs.rates import rates_for
+from service.reports.changes import nullable
 from service.reports.pricing import price_days
 
 SUMMARY_COLUMNS = (
@@ -25,6 +25,13 @@ SUMMARY_COLUMNS = (
     "gpu_hours_available",
     "gpu_hours_lost",
     "gpu_hours_not_useful",
+)
+# Null where the batch's model did not compute it
+SPREAD_COLUMNS = (
+    "gpu_hours_lost_p10",
+    "gpu_hours_lost_p50",
+    "gpu_hours_lost_p90",
+    "gpu_hours_lost_se",
 )
 
 
@@ -147,12 +154,14 @@ def _summaries(
     headlined = [
         item
         for item in items
-        if item.headline_point is not None and item.headline_point // CHUNK_POINTS in written
+        if item.headline_point is not None and item.headline_point // batch.chunk_points in written
     ]
     points = np.array([item.headline_point for item in headlined], dtype=np.int64)
     if not len(points):
         return []
-    table = fetch_points(connection, batch.id, points, ("failure", *SUMMARY_COLUMNS))
+    table = fetch_points(
+        connection, batch.id, points, ("failure", *SUMMARY_COLUMNS, *SPREAD_COLUMNS)
+    )
     return [
         {
             "id": uuid_utils.compat.uuid7(),
@@ -167,6 +176,7 @@ def _summaries(
             "start_on": item.start_on,
             "model_version": batch.model_version,
             **{name: table[name][row].item() for name in SUMMARY_COLUMNS},
+            **{name: nullable(table[name][row].item()) for name in SPREAD_COLUMNS},
         }
         for row, item in enumerate(headlined)
         if table["failure"][row] == 0

@@ -16,7 +16,6 @@ from service.jobs.batch_documents import BatchOut, Notice, RetryIn
 from service.jobs.batch_storage import NewBatch, refuse_full_queue, store_batch
 from service.jobs.batches import get, require_finished
 from service.jobs.deadlines import deadline_faults
-from service.jobs.planning import CHUNK_POINTS
 from service.jobs.usage import charge_points
 from service.settings import Limits
 
@@ -65,6 +64,7 @@ def retry(
         priority=batch.priority if body.priority is None else body.priority,
         deadline_at=body.deadline_at,
         retry_of=batch.id,
+        chunk_points=batch.chunk_points,
     )
     stored = get(connection, actor, store_batch(connection, actor, new, [*map(_row, chosen)]))
     audit.record(
@@ -82,13 +82,15 @@ def _to_retry(connection: Connection, batch: Row[Any]) -> list[Row[Any]]:
     items = batches.list_items(connection, [batch.id])
     chunks = list(batches.chunk_failures(connection, batch.id))
     return [
-        item for item in items if item.points_done < item.num_points or _has_chunk(item, chunks)
+        item
+        for item in items
+        if item.points_done < item.num_points or _has_chunk(item, chunks, batch.chunk_points)
     ]
 
 
-def _has_chunk(item: Row[Any], chunks: Sequence[int]) -> bool:
-    first = item.first_point // CHUNK_POINTS
-    last = (item.first_point + item.num_points - 1) // CHUNK_POINTS
+def _has_chunk(item: Row[Any], chunks: Sequence[int], chunk_points: int) -> bool:
+    first = item.first_point // chunk_points
+    last = (item.first_point + item.num_points - 1) // chunk_points
     return any(first <= chunk <= last for chunk in chunks)
 
 

@@ -18,8 +18,6 @@ from service.db.engine import Connection, Row
 from service.jobs.chunks import ComputedChunk, ItemSpan
 from service.jobs.planning import CHUNK_POINTS
 
-BLOCKS_PER_CHUNK = CHUNK_POINTS // BLOCK_POINTS
-
 
 class ChunkWork(Struct, frozen=True, kw_only=True):
     """A chunk that is to be recorded: `spans` are the items that have points in it."""
@@ -32,11 +30,18 @@ class ChunkWork(Struct, frozen=True, kw_only=True):
     item_ids: dict[int, UUID]
     source: UUID | None
     is_first: bool
+    chunk_points: int = CHUNK_POINTS
 
     @property
     def first_point(self) -> int:
         """The first point of the chunk."""
-        return self.chunk * CHUNK_POINTS
+        return self.chunk * self.chunk_points
+
+    @property
+    def blocks(self) -> range:
+        """The blocks that a whole chunk in its place has."""
+        each = self.chunk_points // BLOCK_POINTS
+        return range(self.chunk * each, (self.chunk + 1) * each)
 
     @property
     def num_points(self) -> int:
@@ -45,7 +50,7 @@ class ChunkWork(Struct, frozen=True, kw_only=True):
 
     def item_points(self) -> list[tuple[int, int]]:
         """For each item of the chunk its position and how many points it has there."""
-        stop = self.first_point + CHUNK_POINTS
+        stop = self.first_point + self.chunk_points
         return [
             (
                 span.position,
@@ -89,8 +94,8 @@ def load_chunk(
         return None
     if batches.get_chunk(connection, batch_id, chunk) is not None:
         return None
-    start = chunk * CHUNK_POINTS
-    items = batches.items_of_points(connection, batch_id, start, start + CHUNK_POINTS)
+    start = chunk * batch.chunk_points
+    items = batches.items_of_points(connection, batch_id, start, start + batch.chunk_points)
     return ChunkWork(
         batch_id=batch.id,
         team_id=batch.team_id,
@@ -100,6 +105,7 @@ def load_chunk(
         item_ids={item.position: item.id for item in items},
         source=batch.reused_from,
         is_first=batch.state == "queued",
+        chunk_points=batch.chunk_points,
     )
 
 
@@ -111,11 +117,11 @@ def find_reusable(connection: Connection, work: ChunkWork) -> ReusedChunk | None
     recorded = batches.get_chunk(connection, work.source, work.chunk)
     if source is None or source.deleted_at is not None:
         return None
+    if source.chunk_points != work.chunk_points:
+        return None
     if recorded is None or recorded.failure is not None:
         return None
-    first = work.chunk * BLOCKS_PER_CHUNK
-    blocks = range(first, first + BLOCKS_PER_CHUNK)
-    found = read_columns(connection, work.source, ("item", "failure"), blocks)
+    found = read_columns(connection, work.source, ("item", "failure"), work.blocks)
     positions = found["item"].astype(np.int64)
     if len(positions) != work.num_points:
         return None
@@ -179,19 +185,18 @@ def _takes_chunks(batch: Row[Any], now: datetime) -> bool:
 def _write(
     connection: Connection, work: ChunkWork, outcome: ChunkOutcome
 ) -> list[tuple[int, int, int]]:
-    first_block = work.chunk * BLOCKS_PER_CHUNK
     if isinstance(outcome, FailedChunk):
         return [(position, points, points) for position, points in work.item_points()]
     if isinstance(outcome, ComputedChunk):
-        write_blocks(connection, work.team_id, work.batch_id, first_block, outcome.blocks)
+        write_blocks(connection, work.team_id, work.batch_id, work.blocks.start, outcome.blocks)
         return outcome.progress
     copied = copy_blocks(
         connection,
         source=outcome.source,
         target=work.batch_id,
         team_id=work.team_id,
-        first=first_block,
-        stop=first_block + BLOCKS_PER_CHUNK,
+        first=work.blocks.start,
+        stop=work.blocks.stop,
     )
     if copied == 0:
         raise SourceGoneError

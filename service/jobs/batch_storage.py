@@ -17,6 +17,7 @@ from service.jobs.batch_documents import DEFAULT_PRIORITY, Notice
 from service.jobs.batch_reuse import find_reusable
 from service.jobs.chunks import stored_input_columns
 from service.jobs.digests import digest
+from service.jobs.planning import CHUNK_POINTS
 from service.jobs.spans import Attributes, span
 from service.model import MODEL_VERSION
 from service.settings import Limits
@@ -34,6 +35,7 @@ class NewBatch(msgspec.Struct, frozen=True, kw_only=True):
     deadline_at: datetime | None = None
     reuse: bool = True
     retry_of: UUID | None = None
+    chunk_points: int = CHUNK_POINTS
 
 
 def refuse_full_queue(connection: Connection, actor: Actor, limits: Limits) -> None:
@@ -86,6 +88,7 @@ def store_batch(
         "retry_of": new.retry_of,
         "warnings": msgspec.to_builtins(new.warnings),
         "queued_at": now,
+        "chunk_points": new.chunk_points,
     }
     described: Attributes = {
         "trainard.batch": str(batch_id),

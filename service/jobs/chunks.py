@@ -1,7 +1,8 @@
 """One chunk of a batch: expand, evaluate, encode. Runs in a compute process; ids and JSON in.
 
-A chunk is `CHUNK_POINTS` consecutive points of the batch, whatever items they belong to, and a
-whole number of blocks, so that block numbers do not depend on who computes what.
+A chunk is so many consecutive points of the batch (`CHUNK_POINTS`, fewer where they take long),
+whatever items they belong to, and a whole number of blocks, so that block numbers do not depend on
+who computes what.
 """
 
 from collections.abc import Mapping, Sequence
@@ -41,19 +42,20 @@ class ComputedChunk(msgspec.Struct, frozen=True, kw_only=True):
     progress: list[tuple[int, int, int]]
 
 
-def num_chunks(num_points: int) -> int:
+def num_chunks(num_points: int, chunk_points: int = CHUNK_POINTS) -> int:
     """Chunks of a batch with so many points."""
-    return -(-num_points // CHUNK_POINTS)
+    return -(-num_points // chunk_points)
 
 
 def compute_chunk(
     chunk: int,
     items: Sequence[ItemSpan],
     columns: Sequence[str],
+    chunk_points: int = CHUNK_POINTS,
 ) -> ComputedChunk:
     """Compute the chunk's points; `columns` are the stored input columns of the whole batch."""
-    start = chunk * CHUNK_POINTS
-    stop = start + CHUNK_POINTS
+    start = chunk * chunk_points
+    stop = start + chunk_points
     parts: list[Mapping[str, Array]] = []
     progress = []
     for item in items:
@@ -64,7 +66,12 @@ def compute_chunk(
         part = _evaluate_span(item, begin - item.first_point, end - item.first_point, columns)
         parts.append(part)
         progress.append((item.position, end - begin, int(np.count_nonzero(part["failure"]))))
-    table = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    # A copy of all columns would be the most that a compute process holds.
+    table = (
+        parts[0]
+        if len(parts) == 1
+        else {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    )
     return ComputedChunk(
         chunk=chunk,
         blocks=encode_columns(table),

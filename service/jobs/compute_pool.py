@@ -15,11 +15,13 @@ from concurrent.futures.process import BrokenProcessPool
 import structlog
 
 from service.jobs.batch_runs import ChunkWork
-from service.jobs.chunks import ComputedChunk, compute_chunk
+from service.jobs.chunks import ComputedChunk, ItemSpan, compute_chunk
+from service.jobs.planning import CHUNK_POINTS
 
 # Alone, so that it is the chunk's own doing; twice, since a machine may kill for want of memory.
 ATTEMPTS_ALONE = 2
-# Below it starting a process, and sending the columns, costs more than the event loop's stall.
+# Below it starting a process, and sending the columns, costs more than the event loop's stall;
+# not of points that take long, whose chunks are smaller.
 INLINE_POINTS = 20_000
 
 log = structlog.get_logger()
@@ -39,11 +41,11 @@ class ComputePool:
 
     def compute(self, work: ChunkWork) -> ComputedChunk:
         """The chunk's encoded blocks; raises `PoisonedChunkError`, and what computing raises."""
-        if work.num_points <= INLINE_POINTS:
-            return compute_chunk(work.chunk, work.spans, work.columns)
+        if work.num_points <= INLINE_POINTS and work.chunk_points >= CHUNK_POINTS:
+            return compute_chunk(*_arguments(work))
         pool = self._ready()
         try:
-            return pool.submit(compute_chunk, work.chunk, work.spans, work.columns).result()
+            return pool.submit(compute_chunk, *_arguments(work)).result()
         except BrokenProcessPool:
             log.warning("compute_process_died", batch=str(work.batch_id), chunk=work.chunk)
             self._discard(pool)
@@ -60,7 +62,7 @@ class ComputePool:
         for attempt in range(1, ATTEMPTS_ALONE + 1):
             with _new_pool(1) as pool:
                 try:
-                    return pool.submit(compute_chunk, work.chunk, work.spans, work.columns).result()
+                    return pool.submit(compute_chunk, *_arguments(work)).result()
                 except BrokenProcessPool:
                     log.warning(
                         "chunk_killed_its_process",
@@ -84,6 +86,10 @@ class ComputePool:
             if self._pool is broken:
                 self._pool = None
         broken.shutdown(wait=False, cancel_futures=True)
+
+
+def _arguments(work: ChunkWork) -> tuple[int, list[ItemSpan], tuple[str, ...], int]:
+    return work.chunk, work.spans, work.columns, work.chunk_points
 
 
 def _new_pool(processes: int) -> ProcessPoolExecutor:

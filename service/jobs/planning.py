@@ -7,12 +7,14 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from service.db.blocks import BLOCK_POINTS
 from service.db.engine import Connection
 from service.errors import Fault, FieldFault, InvalidError, NotFoundError
 from service.jobs.actors import Actor
 from service.jobs.batch_documents import BatchItemIn, Notice
 from service.jobs.digests import digest
 from service.jobs.documents import escaped
+from service.jobs.point_costs import Work, work_of
 from service.jobs.profiles import ResolvedProfile, resolve_profile
 from service.model.axes import decode_axes
 from service.model.grid import Grid, build_grid
@@ -22,6 +24,10 @@ from service.model.scenario import apply_overrides, decode_scenario, full, norma
 from service.settings import Limits
 
 CHUNK_POINTS = 50_000
+# A chunk that would take longer is cut, down to a block, so that progress is seen and a
+# cancellation soon heeded. A batch shorter than the other is over before either matters.
+LONG_CHUNK_S = 5.0
+SHORT_BATCH_S = 0.3
 
 
 class PlannedItem(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,6 +38,7 @@ class PlannedItem(msgspec.Struct, frozen=True, kw_only=True):
     scenario: dict[str, Any]
     grid: Grid
     points_failing: int
+    work: Work
     headline: int | None
     input_digest: str
 
@@ -47,6 +54,19 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     def num_points(self) -> int:
         """Points of the whole batch."""
         return sum(item.grid.num_points for item in self.items)
+
+    @property
+    def core_s(self) -> float:
+        """Estimated seconds of one core."""
+        return sum(item.work.core_s for item in self.items)
+
+    @property
+    def chunk_points(self) -> int:
+        """How many points a chunk of the batch has: few where those of an item take long."""
+        longest_s = max(item.work.core_s / item.grid.num_points for item in self.items)
+        if self.core_s <= SHORT_BATCH_S or longest_s * CHUNK_POINTS <= LONG_CHUNK_S:
+            return CHUNK_POINTS
+        return BLOCK_POINTS
 
 
 def plan_items(
@@ -85,6 +105,16 @@ def plan_items(
                 pointer="/items",
                 code="too_many_points",
                 detail=f"{total} points, but the limit is {limits.points_per_batch}",
+            )
+        )
+    draws = sum(item.work.draws for item in planned)
+    if draws > limits.draws_per_batch:
+        faults.append(
+            FieldFault(
+                pointer="/items",
+                code="too_many_draws",
+                detail=f"{draws} clusters to draw (`draws` of every point whose spread is "
+                f"sampled), but the limit is {limits.draws_per_batch}",
             )
         )
     if faults:
@@ -162,6 +192,7 @@ def plan_item(
         scenario=full(scenario),
         grid=grid,
         points_failing=failing,
+        work=work_of(grid),
         headline=_headline(grid, item, scenario.num_gpus),
         input_digest=digest([normalised(scenario), item.axes]),
     )

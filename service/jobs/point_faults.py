@@ -20,7 +20,6 @@ from service.jobs.batch_documents import PointFaultOut, PointFaultPage
 from service.jobs.batches import require_batch
 from service.jobs.chunks import grid_of
 from service.jobs.page_tokens import make_token, read_token
-from service.jobs.planning import CHUNK_POINTS
 from service.model.rules import describe_failure
 
 NOT_COMPUTED = "chunk_not_computed"
@@ -35,9 +34,10 @@ def list_faults(
     after = read_token(page_token, query, int)
     first = 0 if after is None else after + 1
     # Every one of these chunks has a failed point, so that no more are needed for a page.
-    chunks = faulty_chunks(connection, batch_id, first=first // CHUNK_POINTS, limit=page_size + 2)
+    chunk = first // batch.chunk_points
+    chunks = faulty_chunks(connection, batch_id, first=chunk, limit=page_size + 2)
     items = batches.list_items(connection, [batch_id]) if chunks else []
-    found = list(islice(_faults(items, chunks, first), page_size + 1))
+    found = list(islice(_faults(items, chunks, first, batch.chunk_points), page_size + 1))
     shown = found[:page_size]
     more = len(found) > page_size
     return PointFaultPage(
@@ -48,12 +48,12 @@ def list_faults(
 
 
 def _faults(
-    items: Sequence[Row[Any]], chunks: Sequence[Row[Any]], first: int
+    items: Sequence[Row[Any]], chunks: Sequence[Row[Any]], first: int, chunk_points: int
 ) -> Iterator[PointFaultOut]:
     """Yield the failed points from `first` on, worked out one by one as they are asked for."""
     for chunk in chunks:
-        start = max(first, chunk.chunk * CHUNK_POINTS)
-        stop = (chunk.chunk + 1) * CHUNK_POINTS
+        start = max(first, chunk.chunk * chunk_points)
+        stop = (chunk.chunk + 1) * chunk_points
         for item in items:
             begin = max(start, item.first_point) - item.first_point
             end = min(stop, item.first_point + item.num_points) - item.first_point

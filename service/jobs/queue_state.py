@@ -8,7 +8,6 @@ from msgspec import Meta, Struct
 from service.db import queue_state, workers
 from service.db.batches import UNFINISHED
 from service.db.engine import Connection, Row
-from service.jobs.planning import CHUNK_POINTS
 from service.jobs.sweeper import UNSEEN_S
 from service.jobs.tasks import TASKS
 
@@ -59,7 +58,7 @@ def read_queue_state(connection: Connection, now: datetime) -> QueueState:
 
     A batch waits until its first chunk is begun: `queue_age_s` is 0 when none does.
     """
-    found = {row.state: row for row in queue_state.unfinished_batches(connection, CHUNK_POINTS)}
+    found = {row.state: row for row in queue_state.unfinished_batches(connection)}
     done = queue_state.points_recorded(connection, now - timedelta(seconds=RATE_WINDOW_S))
     failed_since = now - timedelta(seconds=FAILED_WINDOW_S)
     return QueueState(

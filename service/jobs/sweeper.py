@@ -32,7 +32,7 @@ def send_batch(engine: Engine, batch: Row[Any]) -> None:
     """Enqueue the chunks of a batch that the ledger does not have."""
     with engine.database.read() as connection:
         written = batches.written_chunks(connection, batch.id)
-    missing = sorted(set(range(num_chunks(batch.points_total))) - written)
+    missing = sorted(set(range(num_chunks(batch.points_total, batch.chunk_points))) - written)
     engine.enqueue_chunks(batch.id, batch.team_id, batch.priority, missing)
     with engine.database.write() as connection:
         batches.mark_sent(connection, batch.id, WORKFLOW_VERSION)

@@ -146,7 +146,7 @@ def worker(database: Database) -> Iterator[None]:
                     for row in task.unsent(connection, LATER_VERSION)
                 ]
             for batch in batches:
-                for chunk in range(num_chunks(batch.points_total)):
+                for chunk in range(num_chunks(batch.points_total, batch.chunk_points)):
                     record(database, batch.id, chunk)
                 end(database, batch.id)
             for task, row in tasks:

@@ -19,7 +19,7 @@ def record(database: Database, batch_id: UUID, chunk: int, *, failure: str | Non
     if work is None:
         return
     outcome = (
-        compute_chunk(chunk, work.spans, work.columns)
+        compute_chunk(chunk, work.spans, work.columns, work.chunk_points)
         if failure is None
         else FailedChunk(reason=failure)
     )

@@ -31,7 +31,7 @@ def complete(database: Database) -> int:
             for batch in waiting:
                 with database.write() as connection:
                     batches.mark_sent(connection, batch.id, VERSION)
-                for chunk in range(num_chunks(batch.points_total)):
+                for chunk in range(num_chunks(batch.points_total, batch.chunk_points)):
                     workflows.run_chunk(batch.id, chunk)
                 done += 1
         for task in TASKS.values():

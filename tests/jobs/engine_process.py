@@ -96,11 +96,13 @@ def delay(seconds: float) -> None:
     setattr(compute_pool.ComputePool, "compute", slow)  # noqa: B010 - mypy takes no methods
 
 
-def poisoned(chunk: int, items: Sequence[ItemSpan], columns: Sequence[str]) -> ComputedChunk:
+def poisoned(
+    chunk: int, items: Sequence[ItemSpan], columns: Sequence[str], chunk_points: int
+) -> ComputedChunk:
     """In a compute process: chunk 1 of a batch named poison kills it, as running out of memory."""
     if chunk == 1 and b'"seed":666' in items[0].scenario:
         os.kill(os.getpid(), signal.SIGKILL)
-    return compute_chunk(chunk, items, columns)
+    return compute_chunk(chunk, items, columns, chunk_points)
 
 
 def fill_disk(database: Database, pages: int) -> None:
