@@ -4,6 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.model.columns import Columns, Floats
+from service.model.distributions import EMPIRICAL
 
 Mask = NDArray[np.bool_]
 
@@ -17,6 +18,10 @@ def is_active(columns: Columns, source: str) -> Mask:
     above = f"variability.{source}"
     family = columns[f"{above}.kind"]
     active: Mask = (family != 0) & ~(columns[f"{above}.cv"] == 0)
+    observed = np.flatnonzero(family == EMPIRICAL)
+    for row in observed.tolist():
+        quantiles = columns[f"{above}.quantiles"][row]
+        active[row] = quantiles[0] != quantiles[-1]
     return active
 
 

@@ -1,6 +1,6 @@
 """Scenarios as equal-length columns: the currency from the expansion of a grid to the file."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -160,3 +160,22 @@ def _is_absent(path: str, default: Any) -> bool:
     if leaf is None:
         return default is None or isinstance(default, Struct | tuple | str)
     return bool(default is None or coded(leaf, default) == leaf.absent)
+
+
+def joined(parts: Sequence[Columns]) -> Columns:
+    """The points of all parts, in their order."""
+    num_groups = max((part.values[COUNT].shape[1] for part in parts), default=0)
+    values = {}
+    for path, leaf in leaves().items():
+        columns = [part[path] for part in parts]
+        if leaf.in_list:
+            columns = [widened(column, num_groups, leaf) for column in columns]
+        values[path] = np.concatenate(columns)
+    return Columns(num_points=sum(part.num_points for part in parts), values=values)
+
+
+def widened(column: NDArray[Any], num_groups: int, leaf: Leaf) -> NDArray[Any]:
+    """A list's column (points, …) with room for `num_groups`, absent ones at the end."""
+    wide = np.full((len(column), num_groups), leaf.absent, dtype=leaf.dtype)
+    wide[:, : column.shape[1]] = column
+    return wide

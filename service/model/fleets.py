@@ -15,7 +15,7 @@ from service.model.active import (
 )
 from service.model.barrier import SMALLEST_CV
 from service.model.columns import COUNT, SPEED, Columns
-from service.model.distributions import law_of
+from service.model.distributions import Table, law_of
 from service.model.fleet import Episodes, Fleet, Source, Spikes
 from service.model.times import compute_ms, outside_ms
 
@@ -52,10 +52,7 @@ def _told_apart(structure: NDArray[np.int64], by: NDArray[np.generic]) -> NDArra
 
 def _tables(columns: Columns, source: str) -> NDArray[np.int64]:
     """(points,) numbers of the tables of quantiles; 0 where there is none."""
-    path = f"variability.{source}.quantiles"
-    if path not in columns.values:
-        return np.zeros(columns.num_points, dtype=np.int64)
-    tables = columns.values[path]
+    tables = columns.values[f"variability.{source}.quantiles"]
     known: dict[tuple[float, ...] | None, int] = {None: 0}
     codes = [known.setdefault(table, len(known)) for table in tables.tolist()]
     return np.broadcast_to(np.array(codes, dtype=np.int64), columns.num_points)
@@ -86,14 +83,11 @@ def _source(columns: Columns, source: str) -> Source | None:
     if columns.num_points == 0 or not is_active(columns, source)[0]:
         return None
     above = f"variability.{source}"
-    table = columns[f"{above}.quantiles"][0] if f"{above}.quantiles" in columns.values else None
-    cv = np.nan_to_num(columns[f"{above}.cv"], nan=1.0)
-    skew = (
-        columns[f"{above}.skew"] if f"{above}.skew" in columns.values else np.full_like(cv, np.nan)
-    )
-    code = int(columns[f"{above}.kind"][0])
-    law = law_of(code) if table is None else law_of(code, table)
-    return Source(law=law, shape=np.vstack([np.maximum(cv, SMALLEST_CV), skew]))
+    law = law_of(int(columns[f"{above}.kind"][0]), columns[f"{above}.quantiles"][0])
+    cv = np.fmax(columns[f"{above}.cv"], SMALLEST_CV)
+    if isinstance(law, Table):
+        cv = np.full(columns.num_points, law.cv)
+    return Source(law=law, shape=np.vstack([cv, columns[f"{above}.skew"]]))
 
 
 def _spikes(columns: Columns) -> Spikes:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from service.model.axes import Axis, axis_length
 from service.model.axis_values import AxisValues, read_values
-from service.model.columns import Columns, columns_of
+from service.model.columns import Columns, columns_of, widened
 from service.model.fields import Scenario
 from service.model.leaves import leaves
 from service.model.paths import group_of, moves_the_barrier, moves_the_step
@@ -205,10 +205,7 @@ def _widen(values: dict[str, NDArray[Any]], num_groups: int) -> None:
     """Make room for `num_groups` slow groups."""
     for leaf in leaves().values():
         if leaf.in_list:
-            padded = np.full((1, num_groups), leaf.absent, dtype=leaf.dtype)
-            given = values[leaf.path]
-            padded[:, : given.shape[1]] = given
-            values[leaf.path] = padded
+            values[leaf.path] = widened(values[leaf.path], num_groups, leaf)
 
 
 def _set_columns(

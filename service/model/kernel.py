@@ -12,6 +12,7 @@ from service.model.losses import loss_columns
 from service.model.rank_counts import rank_count_columns
 from service.model.results import COLUMN_NAMES
 from service.model.rules import failures
+from service.model.rules_of_laws import extrapolation
 from service.model.spreads import spread_columns
 from service.model.steps import steps_of
 
@@ -40,7 +41,7 @@ def evaluate(columns: Columns) -> Results:
     found |= failure_columns(ratios)
     found |= rank_count_columns(columns)
     found["gpu_hours_lost_se"] = np.zeros(columns.num_points)
-    found["is_extrapolated"] = np.zeros(columns.num_points)
+    found["is_extrapolated"] = extrapolation(columns)
     found["method"] = method
     found |= _no_remedy(columns.num_points)
     return Results(columns={name: found[name] for name in COLUMN_NAMES}, failure=failure)

@@ -53,7 +53,8 @@ def _say_no_whole_replicas(scenario: Scenario) -> tuple[str, str]:
 
 def _too_many_backup(columns: Columns) -> Mask:
     used = columns["num_gpus"] - columns["num_evicted_gpus"]
-    broken: Mask = 2 * num_backup(columns) > used
+    backup = num_backup(columns)
+    broken: Mask = (backup > 0) & (2 * backup > used)
     return broken
 
 

@@ -19,6 +19,7 @@ from service.model.results import METHODS
 from service.model.spread import Spread, spread_of
 
 STATISTICS = ("p10", "p50", "p90")
+ROUND_OFF = 1e-13
 CLOSED_FORM = METHODS.index("closed_form")
 
 
@@ -70,15 +71,22 @@ def _spread(columns: Columns, fleet: Fleet, step: Step) -> Spread:
 
 def _losses(spread: Spread, step: Step, available: Floats) -> _Losses:
     """From factors m to losses A (1 - k / (rho + m)), whose slope by m is A k / (rho + m)^2."""
-    rho = step.outside / step.compute
-    # k: the efficiency times rho + m, whatever m is.
-    gain = available * step.efficiency * (step.mean / step.compute)
-    stretched = rho[:, np.newaxis] + spread.quantiles
+    ideal = step.ideal / step.compute
+    # k, the efficiency times rho + m whatever m is, over rho + 1: 1 where all GPUs held work all
+    # the time.
+    share = step.time_ratio * step.mean / step.per_work
+    beyond = spread.quantiles - 1
+    stretched = ideal[:, np.newaxis] + beyond
+    gain = available * share * ideal
+    idle = ((1 - share) * ideal)[:, np.newaxis]
     slope = gain[:, np.newaxis] / stretched**2
+    mean = available - gain * spread.reciprocal_mean
+    # A difference of nearly equal numbers: its round-off is no loss.
+    mean[np.abs(mean) < ROUND_OFF * available] = 0.0
     return _Losses(
-        quantiles=available[:, np.newaxis] - gain[:, np.newaxis] / stretched,
+        quantiles=available[:, np.newaxis] * (idle + beyond) / stretched,
         quantiles_se=slope * spread.quantiles_se,
-        cluster_mean=available - gain * spread.reciprocal_mean,
+        cluster_mean=mean,
         cluster_mean_se=gain * spread.reciprocal_mean_se,
         sd=gain * spread.reciprocal_sd,
         method=spread.method,

@@ -55,12 +55,16 @@ def test_axes_of_numbers_set_one_column() -> None:
     assert columns("load_ms", range={"start": 0, "stop": 20, "step": 10}) == {
         "load_ms": [0.0, 10.0, 20.0]
     }
-    assert columns("communication.allreduce_ms", values=[1]) == {"communication.allreduce_ms": [1.0]}
+    assert columns("communication.allreduce_ms", values=[1]) == {
+        "communication.allreduce_ms": [1.0]
+    }
     assert columns("slow_groups.1.count", powers_of_two={"start": 1, "stop": 4}) == {
         COUNT: [1, 2, 4]
     }
     assert columns("slow_groups.0.speed_fraction", values=[1, 0.5]) == {SPEED: [1.0, 0.5]}
-    assert columns("variability.transient.cv", values=[0, 1]) == {"variability.transient.cv": [0.0, 1.0]}
+    assert columns("variability.transient.cv", values=[0, 1]) == {
+        "variability.transient.cv": [0.0, 1.0]
+    }
 
 
 def test_whole_numbers_stay_whole() -> None:
@@ -94,14 +98,16 @@ def test_values_of_a_zip_are_kept_though_met_before() -> None:
 
 def test_whole_structures_set_all_their_columns() -> None:
     assert columns("communication", values=[FIXED]) == {"communication.allreduce_ms": [5.0]}
-    assert columns("variability.transient", values=[None, NORMAL, {"kind": "gamma", "cv": 1}]) == {
-        "variability.transient.kind": [0, FAMILIES.index("normal"), FAMILIES.index("gamma")],
-        "variability.transient.cv": [0.0, 0.1, 1.0],
-    }
-    assert columns("variability", values=[{}, {"transient": NORMAL}]) == {
-        "variability.transient.kind": [0, FAMILIES.index("normal")],
-        "variability.transient.cv": [0.0, 0.1],
-    }
+    sources = [None, NORMAL, {"kind": "gamma", "cv": 1}]
+    found = columns("variability.transient", values=sources)
+    kinds = [0, FAMILIES.index("normal"), FAMILIES.index("gamma")]
+    assert found["variability.transient.kind"] == kinds
+    assert repr(found["variability.transient.cv"]) == "[nan, 0.1, 1.0]"
+    whole = columns("variability", values=[{}, {"transient": NORMAL, "autocorrelation": 0.5}])
+    assert whole["variability.transient.kind"] == kinds[:2]
+    assert repr(whole["variability.transient.cv"]) == "[nan, 0.1]"
+    assert whole["variability.autocorrelation"] == [0, 0.5]
+    assert whole["variability.persistent.kind"] == [0, 0]
     assert columns("variability.transient.kind", values=["lognormal", "normal"]) == {
         "variability.transient.kind": [FAMILIES.index("lognormal"), FAMILIES.index("normal")]
     }
@@ -149,6 +155,41 @@ def test_a_path_under_null_is_refused() -> None:
             ("/axes/0/path", "path_under_null")
         ]
     assert read("variability.transient", values=[NORMAL], document=document)[1] == []
+    for path in ("failures.restart_s", "variability.spikes.slowdown"):
+        assert faults(path, values=[1]) == [("/axes/0/path", "path_under_null")]
+
+
+def test_a_path_that_another_kind_would_have_is_refused() -> None:
+    assert faults("synchronization.count", values=[1]) == [("/axes/0/path", "unknown_path")]
+    assert faults("scaling.reference_num_gpus", values=[1]) == [("/axes/0/path", "unknown_path")]
+    backup = {**DOCUMENT, "synchronization": {"kind": "backup_workers", "count": 2}}
+    values, problems, _ = read("synchronization.count", values=[3.0, 4], document=backup)
+    assert problems == []
+    assert values.columns["synchronization.count"].dtype == np.float64
+    assert repr(values.value_at(0)) == "3"
+
+
+def test_words_and_numbers_on_one_axis() -> None:
+    failing = {"failures": {"mtbf_hours_per_gpu": 1e5}}
+    document = full(decode_scenario({"num_gpus": 8, "compute_ms": 1, **failing}))
+    path = "failures.checkpoint_interval_s"
+    values, problems, _ = read(path, values=["optimal", 600], document=document)
+    assert problems == []
+    # The word is a 0, which is none of the field's numbers.
+    assert values.columns[path].tolist() == [0, 600]
+    assert [values.value_at(place) for place in (0, 1)] == ["optimal", 600]
+    assert values.positions_of("optimal") == {0}
+
+
+def test_switches_and_bare_words_are_listed() -> None:
+    failing = {"failures": {"mtbf_hours_per_gpu": 1e5}}
+    document = full(decode_scenario({"num_gpus": 8, "compute_ms": 1, **failing}))
+    path = "failures.asynchronous_checkpoint"
+    assert read(path, values=[False, True], document=document)[0].columns[path].tolist() == [1, 2]
+    strong = {"kind": "strong", "reference_num_gpus": 8}
+    found = columns("scaling", values=["weak", strong])
+    assert found["scaling.kind"] == [1, 2]
+    assert repr(found["scaling.reference_num_gpus"]) == "[nan, 8.0]"
 
 
 @pytest.mark.parametrize(
@@ -245,11 +286,11 @@ def test_faults_inside_a_structure_are_named_where_they_stand() -> None:
         ("/axes/0/values/0/x~1y", "unknown_field"),
         ("/axes/0/values/1", "wrong_type"),
     ]
-    assert faults("variability.transient", values=[{"kind": "pareto"}, {"kind": "normal"}]) == [
+    assert faults("variability.transient", values=[{"kind": "cauchy"}, {"kind": "normal"}]) == [
         ("/axes/0/values/0/kind", "not_one_of"),
         ("/axes/0/values/1/cv", "missing_field"),
     ]
-    assert faults("variability.transient.kind", values=["normal", "pareto", 3]) == [
+    assert faults("variability.transient.kind", values=["normal", "cauchy", 3]) == [
         ("/axes/0/values/1", "not_one_of"),
         ("/axes/0/values/2", "not_one_of"),
     ]

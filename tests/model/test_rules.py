@@ -4,11 +4,17 @@ from typing import Any
 
 import pytest
 
+from service.model.active import SOURCES
 from service.model.columns import columns_of
 from service.model.fields import Scenario
 from service.model.problems import InvalidScenario, Problem
 from service.model.rules import FAILURES, describe_failure, failures, failures_by_rule
-from service.model.scenario import decode_fields, decode_scenario
+from service.model.scenario import decode_fields, decode_scenario, full
+
+
+def _other(source: str) -> str:
+    return "common" if source == "transient" else "transient"
+
 
 CROWDED = {
     "num_gpus": 64,
@@ -81,11 +87,116 @@ def test_all_broken_rules_are_named() -> None:
     ]
 
 
-def test_every_code_has_a_rule_and_a_sentence() -> None:
-    scenario = decode_fields({**WIDE, "slow_groups": CROWDED["slow_groups"]})
+STEP = {"num_gpus": 64, "compute_ms": 300}
+NORMAL = {"kind": "normal", "cv": 0.25}
+GAMMA = {"kind": "gamma", "cv": 0.1}
+FEW = {"kind": "empirical", "quantiles": [1, 2, 3]}
+LEFT = {"kind": "shifted_gamma", "cv": 0.2, "skew": 0.3}
+BACKUP = {"kind": "backup_workers", "count": 4}
+EPISODES = {"rate_per_gpu_day": 1, "mean_hours": 1, "severity": 1.5}
+MANY = [{"count": 5, "speed_fraction": 0.5 + place / 20} for place in range(6)]
+BROKEN: dict[str, list[dict[str, Any]]] = {
+    "too_many_slow_gpus": [CROWDED],
+    "cv_too_large_for_normal": [
+        {"variability": {source: {"kind": "normal", "cv": 0.31}}} for source in SOURCES
+    ],
+    "too_many_evicted_gpus": [{"num_evicted_gpus": 64}, {"num_evicted_gpus": 100}],
+    "no_whole_replicas": [
+        {"tensor_parallel_size": 5, "gpus_per_node": 10},
+        {"tensor_parallel_size": 4, "gpus_per_node": 6},
+    ],
+    "too_many_backup_workers": [{"synchronization": {**BACKUP, "count": 33}}],
+    "backup_workers_in_blocks": [
+        {"synchronization": BACKUP, "variability": {"node": GAMMA}},
+        {"synchronization": BACKUP, "variability": {"replica": GAMMA}, "tensor_parallel_size": 2},
+        {"synchronization": BACKUP, "num_spare_gpus": 1},
+        {"synchronization": BACKUP, "num_evicted_gpus": 1},
+    ],
+    "standing_by_in_replicas": [
+        {"variability": {"replica": GAMMA}, "tensor_parallel_size": 2, standing: 1}
+        for standing in ("num_spare_gpus", "num_evicted_gpus")
+    ],
+    "cv_too_large_in_product": [
+        *({"variability": {source: NORMAL, _other(source): GAMMA}} for source in SOURCES),
+        {"variability": {"transient": NORMAL, "spikes": {"probability": 0.01, "slowdown": 2}}},
+    ],
+    "occupancy_too_high": [{"variability": {"episodes": {**EPISODES, "mean_hours": 24}}}],
+    "autocorrelation_without_transient": [{"variability": {"autocorrelation": 0.1}}],
+    "not_one_failure_rate": [
+        {"failures": {}},
+        {"failures": {"mtbf_hours_per_gpu": 1e5, "failures_per_1000_node_days": 1}},
+    ],
+    "checkpoint_interval_too_short": [
+        {
+            "failures": {
+                "mtbf_hours_per_gpu": 1e5,
+                "asynchronous_checkpoint": True,
+                "checkpoint_write_s": 60,
+                "checkpoint_interval_s": 59,
+            }
+        }
+    ],
+    "job_never_progresses": [{"failures": {"mtbf_hours_per_gpu": 1e-3, "restart_s": 1e5}}],
+    "beyond_observed_tail": [{"variability": {source: FEW}} for source in SOURCES[:-1]]
+    + [{"variability": {"replica": FEW}, "tensor_parallel_size": 8}],
+    "factor_below_zero": [{"variability": {source: LEFT}} for source in SOURCES],
+    "too_many_compositions": [
+        {"variability": {"node": GAMMA}, "slow_groups": MANY},
+        {"variability": {"node": GAMMA, "episodes": EPISODES}, "slow_groups": MANY[:2]},
+        {"variability": {"replica": GAMMA}, "tensor_parallel_size": 8, "slow_groups": MANY},
+    ],
+    "too_many_states": [{"variability": {"episodes": EPISODES}, "slow_groups": MANY}],
+}
+
+
+@pytest.mark.parametrize(
+    ("code", "change"), [(code, change) for code, some in BROKEN.items() for change in some]
+)
+def test_a_scenario_that_breaks_a_rule_is_told_which(code: str, change: dict[str, Any]) -> None:
+    scenario = decode_fields({**STEP, **change})
+    problems = broken({**STEP, **change})
+    assert code in [problem.code for problem in problems]
+    assert first_failure(scenario) in [problem.code for problem in problems]
+    for problem in problems:
+        place: Any = full(scenario)
+        for part in problem.pointer.split("/")[1:]:
+            place = place[int(part)] if isinstance(place, list) else place[part]
+        assert len(problem.detail) > 20
+
+
+def test_every_code_has_an_example() -> None:
+    assert set(FAILURES[1:]) == set(BROKEN)
+    scenario = decode_fields(STEP)
     assert set(failures_by_rule(columns_of(scenario))) == set(range(1, len(FAILURES)))
-    for code in range(1, len(FAILURES)):
-        assert describe_failure(code, scenario).code == FAILURES[code]
+
+
+NEARLY: list[dict[str, Any]] = [
+    {"num_evicted_gpus": 63},
+    {"tensor_parallel_size": 4, "gpus_per_node": 4},
+    {"synchronization": {**BACKUP, "count": 32}},
+    {"synchronization": BACKUP, "variability": {"node": GAMMA}, "gpus_per_node": 1},
+    {"synchronization": BACKUP, "variability": {"replica": GAMMA}},
+    {"synchronization": {**BACKUP, "count": 0}, "num_spare_gpus": 1},
+    {"variability": {"node": GAMMA}, "tensor_parallel_size": 2, "num_spare_gpus": 1},
+    {"variability": {"transient": {"kind": "normal", "cv": 0.21}, "common": GAMMA}},
+    {"variability": {"transient": NORMAL, "common": {"kind": "gamma", "cv": 0}}},
+    {"variability": {"transient": NORMAL, "spikes": {"probability": 0, "slowdown": 2}}},
+    {"variability": {"episodes": {**EPISODES, "mean_hours": 16}}},
+    {"variability": {"transient": GAMMA, "autocorrelation": 0.1}},
+    {"failures": {"mtbf_hours_per_gpu": 1e5, "checkpoint_write_s": 9, "checkpoint_interval_s": 1}},
+    {"variability": {"common": FEW}},
+    {"variability": {"replica": FEW}, "tensor_parallel_size": 8, "num_gpus": 16},
+    {"variability": {"transient": {**FEW, "allow_extrapolation": True}}},
+    {"variability": {"transient": {**LEFT, "skew": 0.4}}},
+    {"variability": {"node": GAMMA}, "slow_groups": MANY[:3]},
+    {"variability": {"replica": GAMMA}, "slow_groups": MANY},
+    {"slow_groups": MANY},
+]
+
+
+@pytest.mark.parametrize("change", NEARLY)
+def test_just_inside_a_rule_is_allowed(change: dict[str, Any]) -> None:
+    assert first_failure(decode_scenario({**STEP, **change})) == ""
 
 
 def test_the_sentence_of_a_scenario_without_variability() -> None:

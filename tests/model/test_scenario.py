@@ -3,6 +3,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -31,9 +32,46 @@ WHOLE: dict[str, Any] = {
     "load_ms": 30.0,
     "communication": {"kind": "fixed", "allreduce_ms": 80.0},
     "slow_groups": [{"count": 1, "speed_fraction": 0.7}],
-    "variability": {"transient": {"kind": "normal", "cv": 0.05}},
+    "variability": {
+        "transient": {"kind": "normal", "cv": 0.05},
+        "persistent": {"kind": "lognormal", "cv": 0.04},
+        "node": {"kind": "gamma", "cv": 0.03},
+        "replica": {"kind": "normal", "cv": 0.02},
+        "common": {"kind": "normal", "cv": 0.01},
+        "spikes": {"probability": 0.001, "slowdown": 2.0},
+        "episodes": {"rate_per_gpu_day": 0.01, "mean_hours": 0.4, "severity": 1.5},
+        "autocorrelation": 0.2,
+    },
+    "gpus_per_node": 4,
+    "tensor_parallel_size": 2,
+    "scaling": {"kind": "strong", "reference_num_gpus": 32},
+    "synchronization": {"kind": "every_step"},
+    "num_spare_gpus": 0,
+    "num_evicted_gpus": 0,
+    "failures": {
+        "failures_per_1000_node_days": 6.5,
+        "mtbf_hours_per_gpu": None,
+        "detection_s": 60.0,
+        "restart_s": 240.0,
+        "checkpoint_write_s": 30.0,
+        "checkpoint_interval_s": 600.0,
+        "asynchronous_checkpoint": False,
+    },
+    "total_steps": 1000,
     "period_days": 7,
     "seed": 3,
+    "draws": 256,
+}
+OTHER_DEFAULTS: dict[str, Any] = {
+    "gpus_per_node": 8,
+    "tensor_parallel_size": 1,
+    "scaling": "weak",
+    "synchronization": {"kind": "every_step"},
+    "num_spare_gpus": 0,
+    "num_evicted_gpus": 0,
+    "failures": None,
+    "total_steps": None,
+    "draws": 1000,
 }
 GROUP = {"count": 1, "speed_fraction": 0.7}
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
@@ -94,7 +132,13 @@ def test_the_smallest_scenario_has_the_defaults_of_the_model_page() -> None:
         "load_ms": 0.0,
         "communication": {"kind": "fixed", "allreduce_ms": 0.0},
         "slow_groups": [],
-        "variability": {"transient": None},
+        "variability": {
+            **dict.fromkeys(
+                ["transient", "persistent", "node", "replica", "common", "spikes", "episodes"]
+            ),
+            "autocorrelation": 0.0,
+        },
+        **OTHER_DEFAULTS,
         "period_days": 30,
         "seed": 0,
     }
@@ -102,6 +146,7 @@ def test_the_smallest_scenario_has_the_defaults_of_the_model_page() -> None:
 
 def test_every_field_is_read() -> None:
     assert full(decode_scenario(WHOLE)) == WHOLE
+    assert set(WHOLE) == {field.name for field in msgspec.structs.fields(Scenario)}
 
 
 @pytest.mark.parametrize(
@@ -147,13 +192,27 @@ def test_every_field_is_read() -> None:
          "/variability/transient/cv", "missing_field"),
         ({"variability": {"transient": {"cv": 0.1}}},
          "/variability/transient/kind", "missing_field"),
-        ({"variability": {"transient": {"kind": "pareto", "cv": 0.1}}},
+        ({"variability": {"transient": {"kind": "cauchy", "cv": 0.1}}},
          "/variability/transient/kind", "not_one_of"),
         ({"variability": {"transient": {"kind": "gamma", "cv": 1.01}}},
          "/variability/transient/cv", "out_of_range"),
         ({"variability": {"transient": {"kind": "gamma", "cv": math.nan}}},
          "/variability/transient/cv", "out_of_range"),
-        ({"variability": {"persistent": None}}, "/variability/persistent", "unknown_field"),
+        ({"variability": {"persistant": None}}, "/variability/persistant", "unknown_field"),
+        ({"variability": {"spikes": {"probability": 0.1}}},
+         "/variability/spikes/slowdown", "missing_field"),
+        ({"variability": {"spikes": {"probability": 1.1, "slowdown": 2}}},
+         "/variability/spikes/probability", "out_of_range"),
+        ({"variability": {"autocorrelation": 1}}, "/variability/autocorrelation", "out_of_range"),
+        ({"scaling": "strong"}, "/scaling", "not_one_of"),
+        ({"scaling": {"kind": "strong"}}, "/scaling/reference_num_gpus", "missing_field"),
+        ({"scaling": {"kind": "weak"}}, "/scaling/kind", "not_one_of"),
+        ({"synchronization": {"kind": "never"}}, "/synchronization/kind", "not_one_of"),
+        ({"failures": {"mtbf_hours_per_gpu": 0}}, "/failures/mtbf_hours_per_gpu", "out_of_range"),
+        ({"failures": {"mtbf_hours_per_gpu": 9, "checkpoint_interval_s": "best"}},
+         "/failures/checkpoint_interval_s", "not_one_of"),
+        ({"total_steps": 0}, "/total_steps", "out_of_range"),
+        ({"draws": 15}, "/draws", "out_of_range"),
         ({"period_days": 0}, "/period_days", "out_of_range"),
         ({"period_days": 3661}, "/period_days", "out_of_range"),
         ({"seed": -1}, "/seed", "out_of_range"),
@@ -215,9 +274,15 @@ def test_rules_across_fields_are_all_checked() -> None:
 def test_the_normal_form_drops_defaults() -> None:
     assert normalised(decode_scenario(SMALLEST)) == SMALLEST
     assert normalised(decode_scenario(full(decode_scenario(SMALLEST)))) == SMALLEST
-    assert normalised(decode_scenario(WHOLE)) == WHOLE
+    left_out = ("num_spare_gpus", "num_evicted_gpus", "synchronization")
+    whole = {name: value for name, value in WHOLE.items() if name not in left_out}
+    given = ("mtbf_hours_per_gpu", "asynchronous_checkpoint")
+    failures = {name: value for name, value in WHOLE["failures"].items() if name not in given}
+    assert normalised(decode_scenario(WHOLE)) == {**whole, "failures": failures}
     value = {
         **WHOLE,
+        **OTHER_DEFAULTS,
+        "variability": {"transient": {"kind": "normal", "cv": 0.05}},
         "period_days": 30,
         "seed": 0,
         "load_ms": 0,
@@ -252,7 +317,7 @@ def test_an_override_replaces_everything_at_its_path() -> None:
     assert changed == {
         **WHOLE,
         "num_gpus": 128,
-        "variability": {"transient": {"kind": "gamma", "cv": 0.1}},
+        "variability": {**WHOLE["variability"], "transient": {"kind": "gamma", "cv": 0.1}},
         "slow_groups": [{"count": 2}],
         "communication": {},
     }
@@ -266,8 +331,8 @@ def test_a_base_and_its_lists_stay_as_they_are() -> None:
 
 
 def test_null_sets_null() -> None:
-    changed = apply_overrides(WHOLE, {"variability.transient": None})
-    assert decode_scenario(changed).variability.transient is None
+    changed = apply_overrides(WHOLE, {"variability.persistent": None})
+    assert decode_scenario(changed).variability.persistent is None
     assert refused(apply_overrides(WHOLE, {"load_ms": None})) == [("/load_ms", "wrong_type")]
 
 
