@@ -1,7 +1,7 @@
 import re
 
-from service.model.problems import MAX_PROBLEMS, InvalidScenario, Problem
 from service.model.causes import CAUSES
+from service.model.problems import MAX_PROBLEMS, InvalidScenario, Problem
 from service.model.results import ATTRIBUTION_COLUMNS, COLUMN_NAMES, COLUMNS, METHODS
 
 
