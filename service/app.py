@@ -24,6 +24,7 @@ from service.api import (
     profiles,
     publications,
     rates,
+    remedies,
     results,
     system,
 )
@@ -42,6 +43,7 @@ from service.settings import Settings
 
 ROUTES: tuple[Iterable[HTTPRouteHandler], ...] = (
     evaluations.routes,
+    remedies.routes,
     profiles.routes,
     rates.routes,
     batches.routes,

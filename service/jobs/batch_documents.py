@@ -6,6 +6,8 @@ from uuid import UUID
 
 from msgspec import Meta, Struct
 
+from service.model.remedy_kinds import MAX_REQUESTS, RemedyRequest
+
 BatchState = Literal[
     "queued",
     "running",
@@ -40,6 +42,17 @@ Overrides = Annotated[
         description="Paths and the values put there, applied after the profile's defaults; a value "
         'replaces everything at its path, e.g. {"num_gpus": 512, "variability.transient": null}.',
         examples=[{"slow_groups": [{"count": 1, "speed_fraction": 0.7}]}],
+    ),
+]
+
+
+RemedyRequests = Annotated[
+    list[RemedyRequest],
+    Meta(
+        max_length=MAX_REQUESTS,
+        description="Which remedies to try, and with what; empty: all of them with their default "
+        "settings. Those that do not apply are left out.",
+        examples=[[{"kind": "hot_spares", "counts": [1, 2, 4]}]],
     ),
 ]
 
@@ -84,6 +97,15 @@ class BatchItemIn(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
             examples=[[{"path": "num_gpus", "powers_of_two": {"start": 8, "stop": 131072}}]],
         ),
     ] = []
+    analysis: Annotated[
+        Literal["scenario", "remedies"],
+        Meta(
+            description="`remedies`: point 0 is the scenario as it is, every other point one "
+            "remedy, with the columns `remedy`, `remedy_count` and `gpu_hours_given_back`; then "
+            "`axes` and `headline` must be left out."
+        ),
+    ] = "scenario"
+    remedies: RemedyRequests = []
     headline: (
         Annotated[
             dict[str, Any],

@@ -192,7 +192,7 @@ def _item_row(item: PlannedItem, start_on: date) -> dict[str, Any]:
         "cost_center": key.cost_center if key else None,
         "start_on": source.start_on or start_on,
         "scenario": item.scenario,
-        "axes": source.axes,
+        "axes": item.axes,
         "num_points": item.grid.num_points,
         "headline_point": item.headline,
         "input_digest": item.input_digest,

@@ -16,9 +16,12 @@ from numpy.typing import NDArray
 from service.db.blocks import EncodedBlock, encode_columns
 from service.jobs.planning import CHUNK_POINTS
 from service.model.axes import decode_axes
+from service.model.columns import Columns
 from service.model.grid import Grid, build_grid
 from service.model.inputs import input_column, input_names
-from service.model.kernel import evaluate
+from service.model.kernel import Results, evaluate
+from service.model.remedy_gains import evaluated
+from service.model.remedy_grid import RemedyGrid, stored_grid, stored_remedies
 from service.model.scenario import decode_scenario
 
 Array = NDArray[Any]
@@ -82,8 +85,9 @@ def compute_chunk(
 def _evaluate_span(
     item: ItemSpan, start: int, stop: int, columns: Sequence[str]
 ) -> dict[str, Array]:
-    expanded = grid_of(item.scenario, item.axes).columns(start, stop)
-    results = evaluate(expanded)
+    grid = grid_of(item.scenario, item.axes)
+    expanded = grid.columns(start, stop)
+    results = _evaluate(grid, expanded, start, stop)
     return {
         "item": np.full(stop - start, item.position, dtype=np.int64),
         "failure": results.failure,
@@ -92,11 +96,27 @@ def _evaluate_span(
     }
 
 
+def _evaluate(grid: Grid, expanded: Columns, start: int, stop: int) -> Results:
+    if not isinstance(grid, RemedyGrid):
+        return evaluate(expanded)
+    # What a remedy gives back needs point 0, in whatever chunk that is: they are few, all of them.
+    whole, _ = evaluated(grid)
+    rows = slice(start, stop)
+    return Results(
+        columns={name: values[rows] for name, values in whole.columns.items()},
+        failure=whole.failure[rows],
+    )
+
+
 @lru_cache(maxsize=64)
 def grid_of(scenario: bytes, axes: bytes) -> Grid:
     """The grid of a stored item; kept, since the chunks of an item come one after the other."""
     base = decode_scenario(msgspec.json.decode(scenario))
-    decoded = decode_axes(msgspec.json.decode(axes))
+    document = msgspec.json.decode(axes)
+    remedies = stored_remedies(document)
+    if remedies is not None:
+        return stored_grid(base, remedies)
+    decoded = decode_axes(document)
     # The limit was applied when the batch was accepted; a later, lower limit must not strand it.
     return build_grid(base, decoded, max_points=1 << 62)
 
@@ -104,4 +124,5 @@ def grid_of(scenario: bytes, axes: bytes) -> Grid:
 def stored_input_columns(scenario: bytes, axes: bytes) -> tuple[str, ...]:
     """Names of the input columns that the item stores."""
     grid = grid_of(scenario, axes)
-    return input_names(grid.columns(0, 1), grid.axis_paths)
+    paths = grid.changed_leaves() if isinstance(grid, RemedyGrid) else grid.axis_paths
+    return input_names(grid.columns(0, 1), paths)

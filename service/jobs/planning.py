@@ -16,9 +16,11 @@ from service.jobs.digests import digest
 from service.jobs.documents import escaped
 from service.jobs.point_costs import Work, work_of
 from service.jobs.profiles import ResolvedProfile, resolve_profile
+from service.jobs.remedy_items import grid_of_remedies, refuse_unfit
 from service.model.axes import decode_axes
 from service.model.grid import Grid, build_grid
 from service.model.problems import InvalidScenario
+from service.model.remedy_grid import RemedyGrid, stored_axes
 from service.model.rules import describe_failure
 from service.model.scenario import apply_overrides, decode_scenario, full, normalised
 from service.settings import Limits
@@ -31,11 +33,12 @@ SHORT_BATCH_S = 0.3
 
 
 class PlannedItem(msgspec.Struct, frozen=True, kw_only=True):
-    """An item that can be computed: `scenario` is whole, `grid` expands it."""
+    """An item that can be computed: `scenario` is whole, `grid` expands it by `axes`."""
 
     source: BatchItemIn
     profile: ResolvedProfile | None
     scenario: dict[str, Any]
+    axes: list[dict[str, Any]]
     grid: Grid
     points_failing: int
     work: Work
@@ -150,6 +153,7 @@ def plan_item(
     start_on: date,
 ) -> PlannedItem:
     """Resolve one item; raises `InvalidError` with pointers relative to the item."""
+    refuse_unfit(item)
     profile, base = resolve_base(connection, actor, item.profile, item.scenario)
     try:
         scenario = decode_scenario(apply_overrides(base, item.overrides))
@@ -160,7 +164,11 @@ def plan_item(
             errors=[_placed(fault, item) for fault in error.problems],
         ) from error
     try:
-        grid = build_grid(scenario, decode_axes(item.axes), max_points=max_points)
+        grid = (
+            grid_of_remedies(scenario, item)
+            if item.analysis == "remedies"
+            else build_grid(scenario, decode_axes(item.axes), max_points=max_points)
+        )
     except InvalidScenario as error:
         raise InvalidError(
             str(error),
@@ -186,15 +194,17 @@ def plan_item(
         raise InvalidError(
             "no point can be computed", problem="invalid-scenario", errors=[_first_rule(grid, item)]
         )
+    axes = stored_axes(grid.changes) if isinstance(grid, RemedyGrid) else item.axes
     return PlannedItem(
         source=item,
         profile=profile,
         scenario=full(scenario),
+        axes=axes,
         grid=grid,
         points_failing=failing,
         work=work_of(grid),
         headline=_headline(grid, item, scenario.num_gpus),
-        input_digest=digest([normalised(scenario), item.axes]),
+        input_digest=digest([normalised(scenario), axes]),
     )
 
 
@@ -260,7 +270,7 @@ def _headline(grid: Grid, item: BatchItemIn, num_gpus: int) -> int | None:
                 ],
             )
         return point
-    if not grid.axis_paths:
+    if not grid.axis_paths or isinstance(grid, RemedyGrid):
         return 0
     if tuple(grid.axis_paths) == ("num_gpus",):
         return grid.find({"num_gpus": num_gpus})
