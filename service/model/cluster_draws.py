@@ -9,8 +9,8 @@ from functools import lru_cache
 import numpy as np
 from scipy import special
 
-from service.model.draws import upper_uniforms
 from service.model.laws.law import Floats
+from service.model.uniforms import upper_uniforms
 
 NUM_BLOCKS = 8
 """Independent parts of the draws; their scatter gives the standard errors."""

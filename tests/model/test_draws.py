@@ -4,9 +4,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from service.model import draws
-from service.model.draws import CHUNK_RANKS, RankDraw, draw_ranks, upper_uniforms
+from service.model import rank_factors
+from service.model.draws import RankDraw, draw_ranks
+from service.model.rank_factors import CHUNK_RANKS
 from service.model.scenario import Scenario, decode_scenario
+from service.model.uniforms import upper_uniforms
 
 MASK = 2**64 - 1
 
@@ -94,7 +96,7 @@ def test_draws_follow_the_distribution(transient: dict[str, Any], law: Any) -> N
 def test_a_table_of_quantiles_draws_the_same(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = scenario({"kind": kind, "cv": 0.2}, num_gpus=3000)
     exact = draw_ranks(asked, limit=3000)
-    monkeypatch.setattr(draws, "MANY_RANKS", 2999)
+    monkeypatch.setattr(rank_factors, "MANY_RANKS", 2999)
     by_table = draw_ranks(asked, limit=3000)
     assert [row.rank for row in by_table.ranks] == [row.rank for row in exact.ranks]
     times = [row.compute_ms for row in exact.ranks]
@@ -166,3 +168,73 @@ def test_draws_average_to_the_expected_step() -> None:
     ]
     error = np.std(steps) / len(steps) ** 0.5
     assert np.mean(steps) == pytest.approx(110 + 300 * 1.071180015302264, abs=4 * error)
+
+
+SOURCES = {
+    "persistent": (2, 1),
+    "node": (3, 8),
+    "replica": (4, 2),
+    "common": (5, 64),
+}
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_ranks_share_the_draws_of_their_blocks(name: str) -> None:
+    number, shared_by = SOURCES[name]
+    source = {"kind": "lognormal", "cv": 0.1}
+    size = 2 if name == "replica" else 1
+    draw = draw_ranks(scenario(variability={name: source}, tensor_parallel_size=size, seed=9))
+    q = upper_uniforms(9, number, 0, -(-64 // shared_by))
+    sd = np.log1p(0.01) ** 0.5
+    expected = 300 * np.repeat(np.exp(sd * stats.norm.isf(q) - sd**2 / 2), shared_by)
+    drawn = compute_by_rank(draw)
+    assert [drawn[rank] for rank in range(64)] == pytest.approx(expected, rel=1e-12)
+
+
+def test_all_sources_multiply() -> None:
+    kinds = {name: {"kind": "gamma", "cv": 0.1} for name in ("transient", *SOURCES)}
+    spikes = {"probability": 0.2, "slowdown": 3.0}
+    episodes = {"rate_per_gpu_day": 0.1, "mean_hours": 24.0, "severity": 1.5}
+    together = {**kinds, "spikes": spikes, "episodes": episodes}
+    fields = {"tensor_parallel_size": 4, "seed": 11}
+    whole = compute_by_rank(draw_ranks(scenario(variability=together, **fields)))
+    product = np.full(64, 300.0)
+    for name, value in together.items():
+        alone = compute_by_rank(draw_ranks(scenario(variability={name: value}, **fields)))
+        product *= np.array([alone[rank] for rank in range(64)]) / 300
+    assert [whole[rank] for rank in range(64)] == pytest.approx(product, rel=1e-12)
+    hit = upper_uniforms(11, 6, 0, 64) < 0.2
+    slow = compute_by_rank(draw_ranks(scenario(variability={"spikes": spikes}, **fields)))
+    assert [slow[rank] == 900 for rank in range(64)] == hit.tolist()
+    busy = upper_uniforms(11, 7, 0, 64) < -np.expm1(-0.1)
+    slow = compute_by_rank(draw_ranks(scenario(variability={"episodes": episodes}, **fields)))
+    assert [slow[rank] == 450 for rank in range(64)] == busy.tolist()
+    assert 0 < busy.sum() < hit.sum() < 64
+
+
+def test_the_persistently_slowest_stand_by() -> None:
+    lasting = {"persistent": {"kind": "normal", "cv": 0.1}}
+    both = {**lasting, "transient": {"kind": "normal", "cv": 0.1}}
+    all_of_68 = compute_by_rank(draw_ranks(scenario(variability=lasting, num_gpus=68), 68))
+    slowest = sorted(all_of_68, key=all_of_68.__getitem__)[-4:]
+    spared = draw_ranks(scenario(variability=both, num_spare_gpus=4), 68)
+    evicted = draw_ranks(scenario(variability=both, num_gpus=68, num_evicted_gpus=4), 68)
+    for draw in (spared, evicted):
+        assert {row.rank for row in draw.ranks} == set(range(68)) - set(slowest)
+        assert draw.num_ranks == 64
+    assert spared.step_ms == evicted.step_ms
+    assert spared.efficiency_fraction == pytest.approx(evicted.efficiency_fraction * 64 / 68)
+    slow = [{"count": 3, "speed_fraction": 0.5}]
+    last = draw_ranks(scenario(slow_groups=slow, num_evicted_gpus=2))
+    assert [row.compute_ms for row in last.ranks[:2]] == [600, 300]
+
+
+def test_a_step_does_not_wait_for_backup_workers() -> None:
+    source = {"kind": "normal", "cv": 0.05}
+    plain = draw_ranks(scenario(source), 64)
+    backup = {"kind": "backup_workers", "count": 3}
+    draw = draw_ranks(scenario(source, synchronization=backup), 64)
+    assert draw.slowest_compute_ms == plain.ranks[3].compute_ms
+    assert [row.wait_ms for row in draw.ranks[:4]] == [0, 0, 0, 0]
+    assert draw.ranks[4].wait_ms > 0
+    assert draw.efficiency_fraction == pytest.approx(410 / draw.step_ms * 61 / 64, rel=1e-14)

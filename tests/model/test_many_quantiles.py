@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from service.model.distributions import LAWS, MAX_CV_NORMAL, Distribution, Gamma, Normal
-from service.model.draws import upper_uniforms
 from service.model.many_quantiles import QuantileTable
+from service.model.uniforms import upper_uniforms
 
 CVS = (1e-12, 1e-6, 0.002, 0.05, 0.3, 0.7, 1.0)
 EVERY = [(law, cv) for law in LAWS for cv in CVS if law is not Normal or cv <= MAX_CV_NORMAL]

@@ -1,0 +1,22 @@
+"""Uniform numbers that depend on a seed, a source and a rank alone."""
+
+import numpy as np
+
+from service.model.laws.law import Floats
+
+_WORDS_PER_COUNTER = 4
+_BITS = 52
+
+
+def upper_uniforms(seed: int, source: int, start: int, stop: int) -> Floats:
+    """(stop - start,) uniform numbers q of the ranks from `start` on; the u of a rank is 1 - q.
+
+    Word i of Philox4x64-10 under the key (seed, source), its upper 52 bits plus a half: never 0 or
+    1, and 1 - q is exact.
+    """
+    first = start // _WORDS_PER_COUNTER
+    generator = np.random.Philox(key=np.array([seed, source], dtype=np.uint64))
+    generator.advance(first)
+    words = generator.random_raw(stop - first * _WORDS_PER_COUNTER)
+    bits = words[start - first * _WORDS_PER_COUNTER :] >> np.uint64(64 - _BITS)
+    return (bits.astype(np.float64) + 0.5) * 2.0**-_BITS
