@@ -20,6 +20,9 @@ FRACTIONS_OF_HOURS = (0.5, 0.25)
 FRACTIONS_OF_CV = (0.5, 0.0)
 # More than one GPU in so many is no longer a remedy but another cluster.
 ONE_IN = 16
+LASTING = ("persistent", "node")
+TELL_APART = (*LASTING, "transient", "replica", "spikes", "episodes")
+"""Sources that make some GPUs slower than others, for good or for a step."""
 MOST_TRIED = 64
 
 
@@ -114,10 +117,10 @@ def _with_settings(scenario: Scenario, request: RemedyRequest) -> Iterator[Remed
 
 def _counts(scenario: Scenario, kind: Kind) -> list[int]:
     """1, 2, 4, … GPUs, and all slow ones at once."""
-    varies = scenario.variability
     slow = num_slow(scenario)
     most = min(MOST_TRIED, max(1, scenario.num_gpus // ONE_IN))
-    if kind != "backup_workers" and varies.persistent is None and varies.node is None:
+    sources = TELL_APART if kind == "backup_workers" else LASTING
+    if all(getattr(scenario.variability, source) is None for source in sources):
         # Of equal GPUs no more than the slow ones are worth it.
         most = min(most, slow)
     counts = {1 << power for power in range(most.bit_length())}

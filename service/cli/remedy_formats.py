@@ -1,0 +1,138 @@
+"""Remedies as a table, CSV or JSON."""
+
+from collections.abc import Callable, Mapping
+from decimal import Decimal
+from typing import BinaryIO
+
+import msgspec
+import numpy as np
+
+from service.jobs.remedy_documents import RemediesOut, RemedyOut
+from service.reports.digits import NOTHING, amount, gpu_hours, milliseconds, percent, signed
+from service.reports.export_fields import ChunkColumn, Field
+from service.reports.export_text import write_csv
+from service.reports.money import Money
+from service.reports.tables import Heading, text_table
+
+NUMBERS = (
+    "gpu_hours_given_back",
+    "gpu_hours_given_back_se",
+    "gpu_hours_held_change",
+    "gpu_hours_effective_change",
+    "step_mean_ms_after",
+    "efficiency_fraction_after",
+    "break_even_gpu_hours",
+)
+FIELDS = (
+    Field(name="remedy", kind="text"),
+    Field(name="setting", kind="text"),
+    Field(name="count", kind="int64"),
+    *(Field(name=name, kind="float64") for name in NUMBERS),
+    Field(name="money_given_back", kind="decimal"),
+    Field(name="break_even_price", kind="decimal"),
+    Field(name="currency", kind="text"),
+    Field(name="overrides", kind="text"),
+)
+_WORDS: Mapping[str, str] = {
+    "count": "{:.0f} GPUs",
+    "mean_hours": "{:g} h",
+    "hours_fraction": "{:g} x the hours",
+    "cv_fraction": "{:g} x the cv",
+}
+
+
+def write_table(found: RemediesOut, out: BinaryIO) -> None:
+    """A line a remedy, the best one first; then what does not apply, and why."""
+    days = found.scenario["period_days"]
+    out.write(
+        f"lost in {days} days: {gpu_hours(found.result.gpu_hours_lost)} of "
+        f"{gpu_hours(found.result.gpu_hours_available)} GPU-hours\n\n".encode()
+    )
+    priced = any(remedy.money_given_back for remedy in found.remedies)
+    headings = [
+        Heading("remedy", words=True),
+        Heading("setting", words=True),
+        Heading("given back [GPU-hours]"),
+        Heading("held [GPU-hours]"),
+        Heading("step [ms]"),
+        Heading("efficiency [%]"),
+        Heading("break-even of one [GPU-hours]"),
+        *([Heading("given back"), Heading("break-even price of one")] if priced else []),
+    ]
+    rows = [_cells(remedy, priced=priced) for remedy in found.remedies]
+    out.write(f"{text_table(headings, rows)}\n".encode())
+    for notice in found.warnings:
+        place = int(notice.pointer.rsplit("/", maxsplit=1)[-1])
+        out.write(f"note: {_named(found.remedies[place])}: {notice.detail}\n".encode())
+    for left_out in found.not_applicable:
+        said = f"{left_out.kind} {_setting(left_out.setting)}".strip()
+        out.write(f"not applicable: {said}: {left_out.reason}\n".encode())
+
+
+def write_comma_separated(found: RemediesOut, out: BinaryIO) -> None:
+    """A header and one line a remedy, the best one first."""
+    remedies = found.remedies
+    table: dict[str, ChunkColumn] = {
+        "remedy": [remedy.kind for remedy in remedies],
+        "setting": [_json(remedy.setting) for remedy in remedies],
+        "count": np.array([remedy.count for remedy in remedies], dtype=np.int64),
+        **{name: np.array([getattr(each, name) for each in remedies]) for name in NUMBERS},
+        "money_given_back": [_decimal(remedy.money_given_back) for remedy in remedies],
+        "break_even_price": [_decimal(remedy.break_even_price) for remedy in remedies],
+        "currency": [
+            remedy.money_given_back and remedy.money_given_back.currency for remedy in remedies
+        ],
+        "overrides": [_json(remedy.overrides) for remedy in remedies],
+    }
+    out.writelines(write_csv(FIELDS, [table]))
+
+
+def write_json(found: RemediesOut, out: BinaryIO) -> None:
+    """The document that the service answers."""
+    out.write(msgspec.json.format(msgspec.json.encode(found), indent=2) + b"\n")
+
+
+FORMATS: dict[str, Callable[[RemediesOut, BinaryIO], None]] = {
+    "table": write_table,
+    "json": write_json,
+    "csv": write_comma_separated,
+}
+
+
+def _cells(remedy: RemedyOut, *, priced: bool) -> list[str]:
+    given_back = signed(gpu_hours(remedy.gpu_hours_given_back))
+    if remedy.gpu_hours_given_back_se:
+        given_back += f" ± {gpu_hours(remedy.gpu_hours_given_back_se)}"
+    cells = [
+        remedy.kind,
+        _setting(remedy.setting),
+        given_back,
+        signed(gpu_hours(remedy.gpu_hours_held_change)),
+        milliseconds(remedy.step_mean_ms_after),
+        percent(remedy.efficiency_fraction_after),
+        gpu_hours(remedy.break_even_gpu_hours),
+    ]
+    if priced:
+        cells += [_money(remedy.money_given_back), _money(remedy.break_even_price)]
+    return cells
+
+
+def _named(remedy: RemedyOut) -> str:
+    return f"{remedy.kind} {_setting(remedy.setting)}".strip()
+
+
+def _setting(setting: Mapping[str, float] | None) -> str:
+    said = ", ".join(_WORDS[name].format(value) for name, value in (setting or {}).items())
+    return "1 GPU" if said == "1 GPUs" else said
+
+
+def _json(value: object) -> str | None:
+    return None if value is None else msgspec.json.encode(value).decode()
+
+
+def _decimal(money: Money | None) -> Decimal | None:
+    return None if money is None else Decimal(money.amount)
+
+
+def _money(money: Money | None) -> str:
+    return NOTHING if money is None else f"{amount(money.amount)} {money.currency}"
