@@ -20,6 +20,7 @@ from service.model.laws.shifted_gamma import ShiftedGamma, lowest
 from service.model.laws.weibull import Weibull
 
 __all__ = [
+    "EMPIRICAL",
     "FAMILIES",
     "LAWS",
     "MAX_CV_NORMAL",
