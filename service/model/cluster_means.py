@@ -14,7 +14,8 @@ from typing import NamedTuple
 import numpy as np
 
 from service.model.cluster_ranks import GRID_SD, Clusters, Ranks, kept_ranks, ranks_of
-from service.model.gpu_units import Bulk, GpuUnits
+from service.model.gpu_units import GpuBulk, GpuUnits
+from service.model.node_units import NodeBulk, NodeUnits
 from service.model.laws.law import Floats
 from service.model.nodes import mapped_legendre
 
@@ -34,7 +35,7 @@ _MANY_DRAWS = 4096
 class Class:
     """So many units of one law; `group` tells their random numbers from those of others."""
 
-    law: GpuUnits
+    law: GpuUnits | NodeUnits
     num_units: float
     group: int
 
@@ -66,7 +67,7 @@ def cluster_means(classes: Sequence[Class], clusters: Clusters) -> ClusterMeans:
     ranks = [_ranks(one, clusters) for one in classes]
     nodes = _nodes(classes, ranks)
     rate = np.zeros((len(ranks[0].matrix), len(nodes.t)))
-    bulks: list[tuple[float, Bulk]] = []
+    bulks: list[tuple[float, GpuBulk | NodeBulk]] = []
     for one, drawn in zip(classes, ranks, strict=True):
         table = np.zeros((len(drawn.grid) + 1, len(nodes.t)))
         table[:-1] = one.law.top_rate(nodes.t, drawn.grid)
@@ -78,7 +79,9 @@ def cluster_means(classes: Sequence[Class], clusters: Clusters) -> ClusterMeans:
     return _integrated(nodes, rate, bulks)
 
 
-def _integrated(nodes: _Nodes, rate: Floats, bulks: list[tuple[float, Bulk]]) -> ClusterMeans:
+def _integrated(
+    nodes: _Nodes, rate: Floats, bulks: list[tuple[float, GpuBulk | NodeBulk]]
+) -> ClusterMeans:
     below = np.exp(np.negative(rate, out=rate), out=rate)
     moments = below @ np.column_stack([nodes.weight, 2 * nodes.t * nodes.weight])
     mean = nodes.high - moments[:, 0]

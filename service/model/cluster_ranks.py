@@ -27,6 +27,8 @@ _STENCIL = 4
 _MAX_GRID = 1200
 # The number drawn exceeds its mean by more than so many standard deviations in one of 1e5 clusters.
 _SPARE_SD = 4.5
+# A unit with U = e^-30 is as good as none, and has a finite score.
+_LARGEST_RANK = 30.0
 
 
 class Clusters(NamedTuple):
@@ -89,7 +91,7 @@ def _sums(exponentials: Floats, num_units: float) -> Floats:
     # Row by row: NumPy's cumsum along the first axis takes several times as long.
     for row in range(1, len(rank)):
         rank[row] += rank[row - 1]
-    return rank
+    return np.minimum(rank, _LARGEST_RANK, out=rank)
 
 
 def _grid(log_rank: Floats, halvings: int) -> Floats:

@@ -23,7 +23,7 @@ def cluster_spread(
     """By Monte Carlo over clusters with the expectation over steps inside."""
     found = empty_spread(fleet.num_points)
     found.method[:] = MONTE_CARLO
-    for point, classes in enumerate(unit_classes(fleet)):
+    for point, classes in unit_classes(fleet):
         one = fleet.part(slice(point, point + 1))
         means = _means(classes, int(seed[point]), int(draws[point]))
         moments = Moments(np.full(1, means.mean.mean()), np.full(1, means.step_variance))

@@ -1,42 +1,183 @@
-"""The classes of units of a point: GPUs that are alike and independent of each other."""
+"""The classes of units of a point: what is alike, and independent of the rest.
+
+A unit is what shares a lasting or a step's factor: a node where there is a node's factor, else a
+tensor-parallel group where it shares a replica's, else a GPU.
+"""
 
 from collections.abc import Iterator
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
+from service.model.blocks import expected_blocks, node_compositions
 from service.model.cluster_means import Class
 from service.model.fleet import Fleet, Source
 from service.model.gpu_units import GpuUnits
-from service.model.laws.law import Law
+from service.model.laws.law import Floats
+from service.model.layouts import Layout, layouts_of
+from service.model.node_units import NodeUnits
 from service.model.rank_law import merged
-from service.model.step_factor import StepFactor
+from service.model.slowest_of_group import SlowestOf
+from service.model.step_factor import StepFactor, log_sd, narrow_lognormal, step_factor
+from service.model.unit_members import Composition, Kind
+
+_FEWEST_UNITS = 1e-4
+NARROW = 0.02
+"""Standard deviation of a step over that of the lasting factors: narrower ones have their own way."""
 
 
-def unit_classes(fleet: Fleet) -> Iterator[list[Class]]:
-    """Those of each point."""
-    lasting = merged([source for source in (fleet.persistent, fleet.node) if source is not None])
-    per_step = merged([source for source in (fleet.transient, fleet.replica) if source is not None])
-    for point in range(fleet.num_points):
-        rows = slice(point, point + 1)
-        step = StepFactor(
-            law=per_step[0].law,
-            shape=per_step[0].shape[:, rows],
-            spike_probability=0.0
-            if fleet.spikes is None
-            else float(fleet.spikes.probability[point]),
-            spike_slowdown=1.0 if fleet.spikes is None else float(fleet.spikes.slowdown[point]),
+class Part(NamedTuple):
+    """Points `rows` of a fleet whose units are of the same sizes.
+
+    own       lasting factors of a GPU, `node` the one that a unit's GPUs share
+    per_step  factors of a GPU's step; `replica` the one that `group` GPUs share
+    size      GPUs of a unit; the last one may be smaller
+    """
+
+    rows: NDArray[np.intp]
+    fleet: Fleet
+    own: list[Source]
+    node: Source | None
+    per_step: list[Source]
+    replica: Source | None
+    group: int
+    size: int
+
+
+class _Units(NamedTuple):
+    """Units of one composition at every point of a part.
+
+    gpus      (classes,) of each class
+    expected  (points,) units
+    """
+
+    gpus: Floats
+    expected: Floats
+
+
+def unit_classes(fleet: Fleet) -> Iterator[tuple[int, list[Class]]]:
+    """Each point's number and classes; points that are not covered are left out."""
+    for layout in layouts_of(fleet):
+        part = _part(fleet, layout)
+        if part is not None:
+            yield from zip(layout.rows.tolist(), _classes(part), strict=True)
+
+
+def _classes(part: Part) -> Iterator[list[Class]]:
+    if part.size == 1 and len(part.own) == 1:
+        for point in range(len(part.rows)):
+            yield _of_gpus(part, point)
+        return
+    if part.size == 1:
+        # A node of one GPU, whose two factors make no law of this room: a unit of one.
+        part = part._replace(own=part.own[:1], node=part.own[1])
+    units = _units(part)
+    for point in range(len(part.rows)):
+        yield _of_nodes(part, units, point)
+
+
+def _of_gpus(part: Part, point: int) -> list[Class]:
+    rows = slice(point, point + 1)
+    lasting = part.own[0].part(rows)
+    step = _step(part, point, log_sd(lasting.law, lasting.shape))
+    return [
+        Class(
+            law=GpuUnits(lasting=lasting, mean=float(part.fleet.mean[kind, point]), step=step),
+            num_units=float(part.fleet.num_gpus[kind, point]),
+            group=kind,
         )
-        yield [
-            Class(
-                law=GpuUnits(
-                    law=lasting[0].law,
-                    shape=lasting[0].shape[:, rows],
-                    power=1.0,
-                    mean=float(fleet.mean[kind, point]),
-                    step=step,
-                ),
-                num_units=float(fleet.num_gpus[kind, point]),
-                group=kind,
+        for kind in np.flatnonzero(part.fleet.num_gpus[:, point] > 0).tolist()
+    ]
+
+
+def _of_nodes(part: Part, units: list[_Units], point: int) -> list[Class]:
+    rows = slice(point, point + 1)
+    own = part.own[0].part(rows) if part.own else None
+    node = None if part.node is None else part.node.part(rows)
+    spread = [log_sd(source.law, source.shape) for source in (own, node) if source is not None]
+    step = _step(part, point, sum(sd * sd for sd in spread) ** 0.5)
+    classes = []
+    for group, unit in enumerate(units):
+        if unit.expected[point] > _FEWEST_UNITS:
+            kinds = [
+                Kind(float(mean), float(count))
+                for mean, count in zip(part.fleet.mean[:, point], unit.gpus, strict=True)
+                if count > 0
+            ]
+            composition = Composition(
+                node=node,
+                own=own,
+                kinds=tuple(kinds),
+                step=step,
+                replica=None if part.replica is None else part.replica.part(rows),
+                group_size=float(part.group),
             )
-            for kind in np.flatnonzero(fleet.num_gpus[:, point] > 0).tolist()
-        ]
+            number = float(unit.expected[point])
+            classes.append(Class(law=NodeUnits(composition), num_units=number, group=group))
+    return classes
+
+
+def _step(part: Part, point: int, lasting_sd: float) -> StepFactor:
+    """A GPU's factor per step; where that is only spikes, with a shade of noise about them."""
+    rows = slice(point, point + 1)
+    spikes = part.fleet.spikes
+    probability, slowdown = 0.0, 1.0
+    if spikes is not None:
+        probability, slowdown = float(spikes.probability[point]), float(spikes.slowdown[point])
+    sources = [source.part(rows) for source in part.per_step]
+    if not sources:
+        sources = [narrow_lognormal(NARROW * lasting_sd)]
+    return step_factor(sources, probability, slowdown)
+
+
+def _units(part: Part) -> list[_Units]:
+    """Every composition that some point has."""
+    num_gpus = part.fleet.num_gpus
+    last_size = float(num_gpus[:, 0].sum() % part.size)
+    compositions = node_compositions(len(num_gpus), part.size, last_size)
+    expected = expected_blocks(compositions, num_gpus, part.size)
+    return list(map(_Units, compositions, expected))
+
+
+def _part(fleet: Fleet, layout: Layout) -> Part | None:
+    """None where groups of GPUs of several speeds share a replica's factor, and where its groups
+    have spikes but nothing else per GPU."""
+    of_rows = fleet.part(layout.rows)
+    grouped, in_nodes = layout.group_size > 1, layout.node_size > 1
+    if grouped and ((of_rows.num_gpus > 0).sum(axis=0).max() > 1):
+        return None
+    if grouped and fleet.transient is None and fleet.spikes is not None:
+        return None
+    own = [of_rows.persistent, None if in_nodes else of_rows.node]
+    per_step = [of_rows.transient, None if grouped else of_rows.replica]
+    part = Part(
+        rows=layout.rows,
+        fleet=of_rows,
+        own=merged([source for source in own if source is not None]),
+        node=of_rows.node if in_nodes else None,
+        per_step=[source for source in per_step if source is not None],
+        replica=of_rows.replica if grouped else None,
+        group=layout.group_size,
+        size=layout.node_size if in_nodes else layout.group_size,
+    )
+    return _of_groups(part) if grouped and not part.per_step else part
+
+
+def _of_groups(part: Part) -> Part:
+    """Where nothing but the replica's factor is drawn per step: its groups are as GPUs."""
+    assert part.replica is not None
+    own = [
+        Source(law=SlowestOf(law=source.law, number=float(part.group)), shape=source.shape)
+        for source in part.own
+    ]
+    num_gpus = part.fleet.num_gpus / part.group
+    return part._replace(
+        fleet=replace(part.fleet, num_gpus=num_gpus),
+        own=own,
+        per_step=[part.replica],
+        replica=None,
+        group=1,
+        size=part.size // part.group,
+    )

@@ -1,0 +1,121 @@
+"""Units of several GPUs that share a lasting factor: nodes, or tensor-parallel groups.
+
+A unit's slowness is Y = A × the largest m_i P_i of its GPUs (A the node's factor, P a GPU's own,
+m = 1 / speed). With h(t, y) = P(m P T <= t | m P <= y), a unit of slowness y passes t with
+probability F(t / y) E[Π h(t / A, y / A) over its other GPUs | Y = y]; one below c, with
+E[Π h(t / A, c / A) over all of its GPUs | Y < c]. GPUs of a tensor-parallel group share a step's
+factor R besides: Π becomes a product over groups of E[Π h(t / (A R), ·)].
+Source: model page, "Spread"; `numerics.md` section 4.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from service.model.laws.law import Floats, rate_of
+from service.model.nodes import chebyshev
+from service.model.step_factor import LARGEST_RATE, StepFactor
+from service.model.unit_members import Composition, Members
+from service.model.unit_slowness import rank_table, scores_at, scores_below
+
+DEGREE = 16
+BULK_NODES = 28
+SHARED_NODES = 6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeBulk:
+    """A unit that is not among the slowest, at the nodes t.
+
+    rate     (nodes,) -log of its probability to pass t
+    weight   (states,) probabilities of its shared factor
+    passing  (states, nodes) its probability to pass, over the mean one
+    members  its GPUs, kind by kind, with their numbers
+    """
+
+    rate: Floats
+    weight: Floats
+    passing: Floats
+    members: list[tuple[float, Members]]
+
+    def variance(self, share: Floats) -> float:
+        """Of the integral of passing × share over units: between shared factors, and within."""
+        effect = self.passing @ share
+        centred = effect - self.weight @ effect
+        variance = centred * centred
+        shared = (self.passing * share)[..., np.newaxis]
+        for count, of_kind in self.members:
+            effects = (of_kind.passing @ shared)[..., 0]
+            centred = effects - (of_kind.weight * effects).sum(axis=1, keepdims=True)
+            variance = variance + count * (of_kind.weight * centred * centred).sum(axis=1)
+        return float(self.weight @ variance)
+
+
+class NodeUnits:
+    """Units of one composition."""
+
+    def __init__(self, composition: Composition) -> None:
+        self._composition = composition
+        self._ranks, self._log_slowness = rank_table(composition)
+
+    @property
+    def step(self) -> StepFactor:
+        """Of a GPU."""
+        return self._composition.step
+
+    @property
+    def persistent_log_sd(self) -> float:
+        """About the standard deviation of the slowness's logarithm."""
+        return self._composition.lasting_log_sd
+
+    def slowness(self, log_rank: Floats) -> Floats:
+        """(units,) the persistent factor of that rank."""
+        return np.exp(self._at(log_rank))
+
+    def top_rate(self, t: Floats, log_rank: Floats) -> Floats:
+        """(units, nodes) -log P(passes t | slowness of that rank)."""
+        slowness = self._at(log_rank)
+        rate = self._composition.alone_rate(t / np.exp(slowness)[:, np.newaxis])
+        # What the other GPUs add varies slowly with y: a polynomial through a few.
+        rule = chebyshev(DEGREE)
+        low, half = slowness[-1], max((slowness[0] - slowness[-1]) / 2, 1e-12)
+        others = self._others_rate(t, low + half * (rule.points + 1))
+        basis = np.polynomial.chebyshev.chebvander((slowness - low) / half - 1, DEGREE)
+        return np.clip(rate + basis @ (rule.to_coefficients @ others), 0, LARGEST_RATE)
+
+    def bulk(self, t: Floats, limit: float) -> NodeBulk:
+        """Units of which -log P(Y <= y) is above `limit`."""
+        unit = self._composition
+        log_y = float(self._at(np.log([limit]))[0])
+        score, weight = scores_below(unit, log_y, BULK_NODES)
+        bound = np.full(len(score), log_y)
+        members = unit.members(t, score, bound)
+        passing = np.exp(-unit.total_rate(t, score, bound, members))
+        rate = rate_of(weight @ (1 - passing))
+        counts = [kind.count for kind in unit.kinds]
+        return NodeBulk(
+            rate=rate,
+            weight=weight,
+            passing=passing * np.exp(rate),
+            members=list(zip(counts, members, strict=True)),
+        )
+
+    def _others_rate(self, t: Floats, log_y: Floats) -> Floats:
+        """(units, nodes) -log P(all but the slowest GPU pass t | the slowest is at y)."""
+        score, weight = scores_at(self._composition, log_y, SHARED_NODES)
+        bound = np.broadcast_to(log_y[:, np.newaxis], score.shape)
+        rates = self._composition.rate_of_others(t, score.ravel(), bound.ravel())
+        above = -np.expm1(-rates).reshape(*weight.shape, len(t))
+        return rate_of(np.einsum("kus,kust->ut", weight, above))
+
+    def _at(self, log_rank: Floats) -> Floats:
+        """The cubic through the four nearest entries of the table, by Neville's scheme."""
+        ranks, log_slowness = self._ranks, self._log_slowness
+        first = np.clip(np.searchsorted(ranks, log_rank) - 2, 0, len(ranks) - 4)
+        places = ranks[first + np.arange(4)[:, np.newaxis]] - log_rank
+        table = list(log_slowness[first + np.arange(4)[:, np.newaxis]])
+        for level in range(1, 4):
+            for row in range(4 - level):
+                left, right = places[row], places[row + level]
+                table[row] = (left * table[row + 1] - right * table[row]) / (left - right)
+        return table[0]
