@@ -136,6 +136,25 @@ def zone_maps(
     ]
 
 
+def constant_columns(
+    connection: Connection, batch_id: UUID, names: Sequence[str], num_points: int
+) -> dict[str, float]:
+    """Those of the columns that are the same at all points of the batch, null as NaN."""
+    zones: dict[str, list[ZoneRow]] = {name: [] for name in names}
+    for zone in zone_maps(connection, [batch_id], names):
+        zones[zone.column].append(zone)
+    found = {}
+    for name, of_column in zones.items():
+        bounds = {bound for zone in of_column for bound in (zone.minimum, zone.maximum)}
+        # Points that are not stored are null too.
+        num_values = sum(zone.num_rows - zone.num_nulls for zone in of_column)
+        if num_values == 0:
+            found[name] = np.nan
+        elif num_values == num_points and len(bounds) == 1 and None not in bounds:
+            found[name] = float(bounds.pop() or 0.0)
+    return found
+
+
 def read_blocks(
     connection: Connection, places: Sequence[tuple[UUID, int]], names: Sequence[str]
 ) -> Iterator[StoredBlock]:

@@ -95,8 +95,11 @@ def list_summaries(
             scenario_batch.c.name.label("batch_name"),
             scenario_batch.c.currency,
             scenario_batch.c.created_at.label("batch_created_at"),
+            # As text: it may be larger than the integers of PostgreSQL.
+            batch_item.c.scenario["seed"].as_string().label("seed"),
         )
         .join(scenario_batch, scenario_batch.c.id == columns.batch_id)
+        .join(batch_item, batch_item.c.id == columns.item_id)
         .where(
             columns.team_id == team_id,
             columns.name == name,

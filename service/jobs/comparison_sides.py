@@ -11,6 +11,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from service.db.blocks import constant_columns
 from service.db.engine import Connection, Row
 from service.db.results import BatchRef, iterate_columns
 from service.jobs.chunks import grid_of
@@ -143,17 +144,25 @@ def _side_item(item: Row[Any], prices: BatchPrices | None) -> SideItem:
         profile=item.profile_slug,
         headline=item.headline_point,
         window=price.window if price is not None else None,
+        seed=item.scenario["seed"],
     )
 
 
 def _values(
     connection: Connection, batch: Row[Any], columns: Sequence[str]
 ) -> dict[str, NDArray[np.float64]]:
-    """Filled a few blocks at a time: whole columns and a copy of them took much more memory."""
-    values = {name: np.full(batch.points_total, np.nan) for name in columns}
+    """Filled a few blocks at a time: whole columns and a copy of them took much more memory.
+
+    A column that is the same everywhere, as that of a cause which no point has, takes none.
+    """
+    size: int = batch.points_total
+    same = constant_columns(connection, batch.id, columns, size)
+    values = {name: np.broadcast_to(np.float64(value), (size,)) for name, value in same.items()}
+    varying = [name for name in columns if name not in same]
+    values |= {name: np.full(size, np.nan) for name in varying}
     ref = BatchRef(batch_id=batch.id)
-    for table in iterate_columns(connection, ref, ("point", *columns)):
+    for table in iterate_columns(connection, ref, ("point", *varying)):
         points = table["point"].astype(np.int64)
-        for name in columns:
+        for name in varying:
             values[name][points] = table[name]
     return values

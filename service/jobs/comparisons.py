@@ -21,14 +21,22 @@ from service.model.results import ATTRIBUTION_COLUMNS, COLUMNS
 from service.reports.compare import COST, ComparisonRow, Cursor, Order, page, parse_order
 from service.reports.history import HistoryRow, Run, loss_history
 from service.reports.join import DuplicateKeyError, Joined, join
+from service.reports.sampling import ERROR_COLUMNS, ERROR_OF
 from service.reports.totals import Summary, summary
 
-NUMERIC = tuple(column.name for column in COLUMNS if column.kind == "float64")
+# Standard errors are shown beside what they are of, not compared.
+NUMERIC = tuple(
+    column.name
+    for column in COLUMNS
+    if column.kind == "float64" and column.name not in ERROR_COLUMNS
+)
 # Loss, what it is measured against, and where it goes; more by `columns=`.
 COMPARED = (
     "gpu_hours_lost",
     "gpu_hours_available",
     "gpu_hours_not_useful",
+    "gpu_hours_lost_p10",
+    "gpu_hours_lost_p90",
     "ideal_step_ms",
     "step_mean_ms",
     "efficiency_fraction",
@@ -173,6 +181,9 @@ def join_batches(
     paths = tuple(
         dict.fromkeys(path for side in items for grid in grids_of(side) for path in grid.axis_paths)
     )
+    compared = (*COMPARED, *extra_columns)
+    errors = (ERROR_OF[name] for name in compared if name in ERROR_OF)
+    columns = (*compared, *errors)
     sides = [
         read_side(
             connection,
@@ -180,7 +191,7 @@ def join_batches(
             side,
             price,
             paths=paths,
-            columns=(*COMPARED, *extra_columns),
+            columns=columns,
         )
         for row, side, price in zip(rows, items, prices, strict=True)
     ]
@@ -244,6 +255,11 @@ def history(connection: Connection, actor: Actor, query: HistoryQuery) -> Histor
                 gpu_hours_available=row.gpu_hours_available,
                 gpu_hours_lost=row.gpu_hours_lost,
                 gpu_hours_not_useful=row.gpu_hours_not_useful,
+                gpu_hours_lost_p10=row.gpu_hours_lost_p10,
+                gpu_hours_lost_p50=row.gpu_hours_lost_p50,
+                gpu_hours_lost_p90=row.gpu_hours_lost_p90,
+                gpu_hours_lost_se=row.gpu_hours_lost_se,
+                seed=int(row.seed),
                 model_version=row.model_version,
                 currency=row.currency,
                 window=price.window if price else None,

@@ -3,8 +3,8 @@
 Rows stay columns until the page is cut; only the rows shown become documents.
 """
 
-from collections.abc import Sequence
-from typing import Annotated, Any, Literal, cast, get_args
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Literal, NamedTuple, cast, get_args
 
 import numpy as np
 from msgspec import Meta, Struct
@@ -24,6 +24,15 @@ from service.reports.ideals import (
 )
 from service.reports.join import Floats, Ints, Joined, Rows, Side
 from service.reports.pricing import mean_price
+from service.reports.sampling import (
+    ERROR_OF,
+    Sampling,
+    SamplingField,
+    StandardError,
+    difference_errors,
+    error_rows,
+    samplings,
+)
 
 Part = Literal["past", "new", "difference", "relative"]
 # A float stand-in that rows can be ordered by; shown costs are decimals
@@ -59,6 +68,11 @@ class ComparisonRow(Struct, frozen=True, kw_only=True):
     new: dict[str, float | None]
     difference: dict[str, float | None]
     relative: dict[str, float | None]
+    standard_error: Annotated[
+        dict[str, StandardError],
+        Meta(description="Of the columns that can be sampled; of their differences too."),
+    ]
+    sampling: SamplingField
     ideal_changed: bool
     lost_split: LostSplit | None
     cost_of_loss: CostChange
@@ -171,6 +185,11 @@ def _documents(joined: Joined, rows: Rows, *, withhold: bool) -> list[Comparison
     difference = {column: differences(past[column], new[column]) for column in past}
     relative = {column: relatives(past[column], difference[column]) for column in past}
     tables = [_rows_of(table, len(rows)) for table in (past, new, difference, relative)]
+    found = errors_at(joined, rows, difference)
+    errors = {
+        column: error_rows(found.past[at], found.new[at], found.difference[at])
+        for at, column in enumerate(joined.sampled_columns)
+    }
     changed, parts = splits_at(joined, rows)
     costs = [withheld_change()] * len(rows) if withhold else costs_at(joined, rows)
     return [
@@ -180,6 +199,8 @@ def _documents(joined: Joined, rows: Rows, *, withhold: bool) -> list[Comparison
             new=tables[1][place],
             difference=tables[2][place],
             relative=tables[3][place],
+            standard_error={column: of_rows[place] for column, of_rows in errors.items()},
+            sampling=found.sampling[place],
             ideal_changed=bool(changed[place]),
             lost_split=lost_split(parts[:, place : place + 1]) if changed[place] else None,
             cost_of_loss=costs[place],
@@ -190,6 +211,26 @@ def _documents(joined: Joined, rows: Rows, *, withhold: bool) -> list[Comparison
             zip(joined.past_rows[rows].tolist(), joined.new_rows[rows].tolist(), strict=True)
         )
     ]
+
+
+class Errors(NamedTuple):
+    """Standard errors of a few rows, (columns, rows) each, by `Joined.sampled_columns`."""
+
+    past: Floats
+    new: Floats
+    difference: Floats
+    sampling: list[Sampling]
+
+
+def errors_at(joined: Joined, rows: Rows, difference: Mapping[str, Floats]) -> Errors:
+    """The standard errors at the rows; `difference` has those of the sampled columns."""
+    columns, same = joined.sampled_columns, joined.same_seed(rows)
+    past, new, both = np.full((3, len(columns), len(rows)), np.nan)
+    for at, column in enumerate(columns):
+        past[at] = joined.past(ERROR_OF[column], rows)
+        new[at] = joined.new(ERROR_OF[column], rows)
+        both[at] = difference_errors(past[at], new[at], difference[column], same)
+    return Errors(past, new, both, samplings(past, new, same))
 
 
 def splits_at(joined: Joined, rows: Rows) -> tuple[NDArray[np.bool_], Floats]:

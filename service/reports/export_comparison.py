@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from service.model.results import COLUMNS
 from service.reports.changes import differences, relatives
-from service.reports.compare import Order, ordered_numbers, splits_at
+from service.reports.compare import Order, errors_at, ordered_numbers, splits_at
 from service.reports.export_costs import cost_columns, cost_fields
 from service.reports.export_fields import Chunk, Field, input_field, objects
 from service.reports.ideals import LostSplit
@@ -21,6 +21,7 @@ PARTS: Final = {
     "difference": "Candidate less baseline.",
     "relative": "The difference over the size of the past, as a fraction.",
 }
+ERROR: Final = "standard_error"
 _OUTPUTS: Final = {column.name: column for column in COLUMNS}
 _SPLITS: Final = tuple(f"lost_split.{name}" for name in LostSplit.__struct_fields__)
 Axis = Ints | Floats | Labelled
@@ -35,6 +36,8 @@ def comparison_fields(joined: Joined) -> list[Field]:
         Field(name="past_point", kind="int64", sentence="Number of the point in the baseline."),
         Field(name="new_point", kind="int64", sentence="Number of the point in the candidate."),
         *(_part_field(part, column) for column in joined.columns for part in PARTS),
+        *(_error_field(column) for column in joined.sampled_columns),
+        Field(name="sampling", kind="text", sentence="exact, independent or common_seed."),
         Field(name="ideal_changed", kind="bool", sentence="Whether the ideal step moved."),
         *(
             Field(
@@ -74,11 +77,16 @@ def _chunk(joined: Joined, rows: Rows, *, withhold: bool) -> Chunk:
         "ideal_changed": changed,
     }
     chunk |= {path: _axis_values(path, axis)[points] for path, axis in side.axes.items()}
+    differences_of = {}
     for column in joined.columns:
         past, new = joined.past(column, rows), joined.new(column, rows)
-        difference = differences(past, new)
+        difference = differences_of[column] = differences(past, new)
         found = (past, new, difference, relatives(past, difference))
         chunk |= {f"{part}.{column}": values for part, values in zip(PARTS, found, strict=True)}
+    errors = errors_at(joined, rows, differences_of)
+    for column, values in zip(joined.sampled_columns, errors.difference, strict=True):
+        chunk[f"{ERROR}.{column}"] = values
+    chunk["sampling"] = objects(errors.sampling)
     for name, values in zip(_SPLITS, parts, strict=True):
         chunk[name] = np.where(changed, values, np.nan)
     return chunk | cost_columns(joined, rows, withhold=withhold)
@@ -91,6 +99,15 @@ def _part_field(part: str, column: str) -> Field:
         kind="float64",
         unit="" if part == "relative" else output.unit,
         sentence=f"{output.sentence} {PARTS[part]}",
+    )
+
+
+def _error_field(column: str) -> Field:
+    return Field(
+        name=f"{ERROR}.{column}",
+        kind="float64",
+        unit=_OUTPUTS[column].unit,
+        sentence="Standard error of the difference by sampling; an upper bound with common_seed.",
     )
 
 

@@ -5,6 +5,7 @@ and 30 days of its own, and is compared with the run before on those (design pag
 16).
 """
 
+import math
 from collections.abc import Sequence
 from datetime import date, datetime, timedelta
 from typing import Annotated
@@ -13,7 +14,7 @@ from uuid import UUID
 import numpy as np
 from msgspec import Meta, Struct
 
-from service.reports.changes import Change, change
+from service.reports.changes import Change, change, nullable
 from service.reports.cost_changes import CostChange, CostPair, cost_change, withheld_change
 from service.reports.ideals import (
     AVAILABLE,
@@ -28,6 +29,7 @@ from service.reports.ideals import (
 )
 from service.reports.money import CostStatus, Money
 from service.reports.pricing import Cost, PricedWindow, priced
+from service.reports.sampling import Sampling, SamplingField, difference_errors, samplings
 
 MONTH_DAYS = 30
 
@@ -51,6 +53,11 @@ class Run(Struct, frozen=True, kw_only=True):
     gpu_hours_lost: float
     gpu_hours_not_useful: float
     model_version: str
+    gpu_hours_lost_p10: float | None = None
+    gpu_hours_lost_p50: float | None = None
+    gpu_hours_lost_p90: float | None = None
+    gpu_hours_lost_se: float | None = None
+    seed: int | None = None
     currency: str | None = None
     window: PricedWindow | None = None
 
@@ -60,6 +67,14 @@ class HistoryChange(Struct, frozen=True, kw_only=True):
 
     previous_result_id: str
     gpu_hours_lost_per_30_days: Change
+    standard_error_per_30_days: Annotated[
+        float | None,
+        Meta(
+            description="Of that difference by sampling; 0 where it is exact, null where a model "
+            "did not tell."
+        ),
+    ]
+    sampling: SamplingField
     cost_of_loss_per_30_days: CostChange
     ideal_changed: bool
     lost_split: LostSplit | None
@@ -87,6 +102,15 @@ class HistoryRow(Struct, frozen=True, kw_only=True):
     step_mean_ms: float
     efficiency_fraction: float
     gpu_hours_lost: Annotated[float, Meta(description="Of the run's own window.")]
+    gpu_hours_lost_p10: Annotated[
+        float | None,
+        Meta(description="One cluster in ten loses less over the run's own window."),
+    ]
+    gpu_hours_lost_p50: float | None
+    gpu_hours_lost_p90: float | None
+    gpu_hours_lost_se: Annotated[
+        float | None, Meta(description="Standard error of gpu_hours_lost; 0 where it is exact.")
+    ]
     gpu_hours_lost_per_day: float
     gpu_hours_lost_per_30_days: float
     gpu_hours_not_useful_per_30_days: float
@@ -137,6 +161,10 @@ def _row(run: Run, previous: Run | None, *, withhold: bool) -> HistoryRow:
         step_mean_ms=run.step_mean_ms,
         efficiency_fraction=run.efficiency_fraction,
         gpu_hours_lost=run.gpu_hours_lost,
+        gpu_hours_lost_p10=run.gpu_hours_lost_p10,
+        gpu_hours_lost_p50=run.gpu_hours_lost_p50,
+        gpu_hours_lost_p90=run.gpu_hours_lost_p90,
+        gpu_hours_lost_se=run.gpu_hours_lost_se,
         gpu_hours_lost_per_day=_per_days(run, run.gpu_hours_lost, 1),
         gpu_hours_lost_per_30_days=_per_days(run, run.gpu_hours_lost, MONTH_DAYS),
         gpu_hours_not_useful_per_30_days=_per_days(run, run.gpu_hours_not_useful, MONTH_DAYS),
@@ -152,6 +180,8 @@ def _change(past: Run, new: Run, *, withhold: bool) -> HistoryChange:
     past_hours = _per_days(past, past.gpu_hours_lost, MONTH_DAYS)
     new_hours = _per_days(new, new.gpu_hours_lost, MONTH_DAYS)
     moved = bool(ideal_changed(_columns(past)[IDEAL], _columns(new)[IDEAL])[0])
+    hours = change(past_hours, new_hours)
+    error, sampling = _error(past, new, hours)
     pair = CostPair(
         past_hours=past_hours,
         new_hours=new_hours,
@@ -160,7 +190,9 @@ def _change(past: Run, new: Run, *, withhold: bool) -> HistoryChange:
     )
     return HistoryChange(
         previous_result_id=_result_id(past),
-        gpu_hours_lost_per_30_days=change(past_hours, new_hours),
+        gpu_hours_lost_per_30_days=hours,
+        standard_error_per_30_days=error,
+        sampling=sampling,
         cost_of_loss_per_30_days=withheld_change()
         if withhold
         else cost_change([pair], past.currency, new.currency),
@@ -170,6 +202,19 @@ def _change(past: Run, new: Run, *, withhold: bool) -> HistoryChange:
         model_version_changed=past.model_version != new.model_version,
         window_overlaps=past.start_on < _end_on(new) and new.start_on < _end_on(past),
     )
+
+
+def _error(past: Run, new: Run, hours: Change) -> tuple[float | None, Sampling]:
+    """Standard error of the difference on 30 days, and how both sides were sampled."""
+    errors = [
+        np.array([math.nan if error is None else _per_days(run, error, MONTH_DAYS)])
+        for run, error in ((past, past.gpu_hours_lost_se), (new, new.gpu_hours_lost_se))
+    ]
+    same = np.array([past.seed is not None and past.seed == new.seed])
+    difference = np.array([math.nan if hours.difference is None else hours.difference])
+    (found,) = difference_errors(errors[0], errors[1], difference, same).tolist()
+    (sampling,) = samplings(errors[0][np.newaxis], errors[1][np.newaxis], same)
+    return nullable(found), sampling
 
 
 def _cost(gpu_hours: float, run: Run, *, withhold: bool) -> Cost:

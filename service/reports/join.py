@@ -13,6 +13,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from service.reports.pricing import PricedWindow
+from service.reports.sampling import ERROR_COLUMNS, ERROR_OF
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -28,12 +29,16 @@ class Labelled:
 
 
 class SideItem(Struct, frozen=True, kw_only=True):
-    """An item of a batch: what names it, its headline row (or none) and what prices its window."""
+    """An item of a batch: what names it, its headline row (or none) and what prices its window.
+
+    `seed` is that of its sampled columns, None where it is not known.
+    """
 
     name: str
     profile: str | None = None
     headline: int | None = None
     window: PricedWindow | None = None
+    seed: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -92,8 +97,27 @@ class Joined:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Columns of either side, in the order of the candidate."""
-        return tuple(dict.fromkeys((*self.candidate.values, *self.baseline.values)))
+        """Columns of either side that are compared, in the order of the candidate."""
+        names = dict.fromkeys((*self.candidate.values, *self.baseline.values))
+        return tuple(name for name in names if name not in ERROR_COLUMNS)
+
+    @property
+    def sampled_columns(self) -> tuple[str, ...]:
+        """Those of the columns whose standard errors either side has."""
+        names = {*self.candidate.values, *self.baseline.values}
+        return tuple(name for name in self.columns if ERROR_OF.get(name) in names)
+
+    def same_seed(self, rows: Rows) -> NDArray[np.bool_]:
+        """(rows,) whether both sides draw from the same seed."""
+        past, new = (
+            np.array([_seed(item, unknown) for item in side.items])[side.item[points[rows]]]
+            for side, points, unknown in (
+                (self.baseline, self.past_rows, -1),
+                (self.candidate, self.new_rows, -2),
+            )
+        )
+        same: NDArray[np.bool_] = past == new
+        return same
 
     def past(self, column: str, rows: Rows | None = None) -> Floats:
         """Of the baseline, at `rows` of the join or all; NaN if its model had no such column."""
@@ -143,6 +167,10 @@ def _key_codes(baseline: Side, candidate: Side) -> tuple[Ints, Ints, int]:
             found, codes = np.unique(codes, return_inverse=True)
             size = len(found)
     return codes[: len(baseline.item)], codes[len(baseline.item) :], size
+
+
+def _seed(item: SideItem, unknown: int) -> int:
+    return unknown if item.seed is None else item.seed
 
 
 def _item_codes(baseline: Side, candidate: Side) -> tuple[Ints, int]:
