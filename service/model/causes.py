@@ -10,9 +10,7 @@ import numpy as np
 
 from service.model.barrier import Slowest
 from service.model.columns import Floats
-from service.model.fleet import Fleet
-from service.model.pooled import pooled_slowest
-from service.model.removal import without_removed
+from service.model.fleet import Fleet, Rows
 
 CAUSES = (
     "backup_workers",
@@ -35,23 +33,29 @@ class Factors:
     """Of `points` clusters of one structure.
 
     slowest  of a step with everything in it
+    mean_se  (points,) standard error of the mean; 0 where nothing was sampled
     without  (causes, points) expected slowest factor once the causes up to this one are off; it
              never rises along the causes but after backup_workers, and ends at 1
     """
 
     slowest: Slowest
     without: Floats
+    mean_se: Floats
 
-    def taken(self, rows: object) -> "Factors":
+    def taken(self, rows: Rows) -> "Factors":
         """Some of the points, or points again."""
         return Factors(
             slowest=Slowest(mean=self.slowest.mean[rows], quantiles=self.slowest.quantiles[rows]),
             without=self.without[:, rows],
+            mean_se=self.mean_se[rows],
         )
 
 
-def factors_of(fleet: Fleet, slowest: Slowest) -> Factors:
-    """The counterfactuals of a fleet whose own slowest factor is known."""
+def factors_of(fleet: Fleet, slowest: Slowest, mean_se: Floats, expected: Mean) -> Factors:
+    """The counterfactuals of a fleet whose own slowest factor is known, with its standard error.
+
+    `expected` gives (points,) the slowest factor of a fleet.
+    """
     without = np.empty((len(CAUSES), fleet.num_points))
     last = slowest.mean
     for row, cause in enumerate(CAUSES):
@@ -62,16 +66,7 @@ def factors_of(fleet: Fleet, slowest: Slowest) -> Factors:
             last = mean if cause == "backup_workers" else np.minimum(mean, last)
             fleet = rest
         without[row] = last
-    return Factors(slowest=slowest, without=np.maximum(without, 1.0))
-
-
-def expected(fleet: Fleet) -> Floats:
-    """(points,) the expected slowest factor."""
-    if not fleet.is_random:
-        left = without_removed(fleet)
-        slowest: Floats = np.where(left.num_gpus > 0, left.mean, 0).max(axis=0)
-        return slowest
-    return pooled_slowest(fleet).mean
+    return Factors(slowest=slowest, without=np.maximum(without, 1.0), mean_se=mean_se)
 
 
 def _switched_off(fleet: Fleet, cause: str) -> Fleet | None:

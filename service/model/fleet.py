@@ -107,6 +107,12 @@ class Fleet:
         return any(getattr(self, name) is not None for name in _RANDOM)
 
     @property
+    def stands_by_lastingly(self) -> bool:
+        """Whether GPUs stand by that chance has made the slowest for good."""
+        lasting = self.persistent is not None or self.node is not None
+        return lasting and bool(self.num_removed.any())
+
+    @property
     def only_source(self) -> Source | None:
         """The one draw for each GPU that is all there is; None where there is more."""
         there = [name for name in _RANDOM if getattr(self, name) is not None]

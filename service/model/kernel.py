@@ -40,7 +40,6 @@ def evaluate(columns: Columns) -> Results:
     found |= spread_columns(columns, factors.slowest.mean, ratios.share)
     found |= failure_columns(ratios)
     found |= rank_count_columns(columns)
-    found["gpu_hours_lost_se"] = np.zeros(columns.num_points)
     found["is_extrapolated"] = extrapolation(columns)
     found["method"] = method
     found |= _no_remedy(columns.num_points)

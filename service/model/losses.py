@@ -108,6 +108,10 @@ def _block(columns: Columns, factors: Factors, time_ratio: Floats) -> dict[str, 
         "gpu_hours_lost": lost,
         "gpu_hours_not_useful": available - causes["gpu_hours_useful"],
         "gpu_hours_above_nominal": lost,
+        "gpu_hours_lost_se": available
+        * step.efficiency
+        * (step.compute / step.mean)
+        * factors.mean_se,
         **causes,
         **_groups(causes, lost),
         **_work(columns, step),

@@ -10,12 +10,13 @@ from service.model.columns import COUNT, SPEED, Columns, Floats
 from service.model.fleet import Fleet, Source
 from service.model.fleets import fleet_of, structures_of
 from service.model.pooled import pooled_slowest
+from service.model.removal import without_removed
 from service.model.results import METHODS
 from service.model.sizes import slowest_of_sizes
+from service.model.spread import Spread, spread_of
 
 CLOSED_FORM = METHODS.index("closed_form")
 QUADRATURE = METHODS.index("quadrature")
-MONTE_CARLO = METHODS.index("monte_carlo")
 
 Codes = NDArray[np.int8]
 
@@ -27,13 +28,15 @@ def steps_of(columns: Columns) -> tuple[Factors, Codes]:
         quantiles=np.empty((columns.num_points, len(PROBABILITIES))),
     )
     without = np.empty((len(CAUSES), columns.num_points))
+    mean_se = np.empty(columns.num_points)
     method = np.empty(columns.num_points, dtype=np.int8)
     for rows, part in structures_of(columns):
         found, method[rows] = _of_structure(part)
         slowest.mean[rows] = found.slowest.mean
         slowest.quantiles[rows] = found.slowest.quantiles
         without[:, rows] = found.without
-    return Factors(slowest=slowest, without=without), method
+        mean_se[rows] = found.mean_se
+    return Factors(slowest=slowest, without=without, mean_se=mean_se), method
 
 
 def slowest_nominal(columns: Columns) -> Floats:
@@ -60,18 +63,18 @@ def _slowest_of_kinds(columns: Columns, removed: NDArray[np.int64]) -> Floats:
     return slowest
 
 
-def _of_structure(columns: Columns) -> tuple[Factors, int]:
+def _of_structure(columns: Columns) -> tuple[Factors, Codes]:
     """Of points that have the same sources and families."""
     fleet = fleet_of(columns)
     if not fleet.is_random:
-        return _steady(columns), CLOSED_FORM
+        return _steady(columns), _everywhere(CLOSED_FORM, columns)
     # What a state that lasts does to a window depends on the rest of the step.
     key = columns.barrier_key if fleet.episodes is None else columns.step_key
     if key is None:
-        return _of_distinct(columns, fleet), QUADRATURE
+        return _of_distinct(columns, fleet)
     _, first, inverse = np.unique(key, return_index=True, return_inverse=True)
-    distinct = columns.part(first)
-    return _of_distinct(distinct, fleet.part(first)).taken(inverse), QUADRATURE
+    found, method = _of_distinct(columns.part(first), fleet.part(first))
+    return found.taken(inverse), method[inverse]
 
 
 def _steady(columns: Columns) -> Factors:
@@ -80,20 +83,68 @@ def _steady(columns: Columns) -> Factors:
     without = np.repeat(slowest_nominal(columns)[np.newaxis], len(CAUSES), axis=0)
     without[-1] = 1.0
     quantiles = np.repeat(factor[:, np.newaxis], len(PROBABILITIES), axis=1)
-    return Factors(slowest=Slowest(mean=factor, quantiles=quantiles), without=without)
+    return Factors(
+        slowest=Slowest(mean=factor, quantiles=quantiles),
+        without=without,
+        mean_se=np.zeros(columns.num_points),
+    )
 
 
-def _of_distinct(columns: Columns, fleet: Fleet) -> Factors:
+def _of_distinct(columns: Columns, fleet: Fleet) -> tuple[Factors, Codes]:
     alone = fleet.only_source
-    if alone is None:
-        return factors_of(fleet, pooled_slowest(fleet))
+    if alone is not None:
+        return _alone(columns, fleet, alone), _everywhere(QUADRATURE, columns)
+    if not fleet.stands_by_lastingly:
+        exact = np.zeros(columns.num_points)
+        factors = factors_of(fleet, pooled_slowest(fleet), exact, _pooled)
+        return factors, _everywhere(QUADRATURE, columns)
+    # Who stands by depends on the whole cluster: no product of ranks, hence no step quantiles.
+    spread = _of_clusters(columns, fleet)
+    unknown = np.full((columns.num_points, len(PROBABILITIES)), np.nan)
+    slowest = Slowest(mean=spread.mean, quantiles=unknown)
+    factors = factors_of(
+        fleet, slowest, spread.mean_se, lambda rest: _expected_of_clusters(columns, rest)
+    )
+    return factors, spread.method
+
+
+def _expected_of_clusters(columns: Columns, fleet: Fleet) -> Floats:
+    return _of_clusters(columns, fleet).mean if fleet.stands_by_lastingly else _pooled(fleet)
+
+
+def _pooled(fleet: Fleet) -> Floats:
+    if fleet.is_random:
+        return pooled_slowest(fleet).mean
+    left = without_removed(fleet)
+    slowest: Floats = np.where(left.num_gpus > 0, left.mean, 0.0).max(axis=0)
+    return slowest
+
+
+def _of_clusters(columns: Columns, fleet: Fleet) -> Spread:
+    """The spread over clusters; its mean needs neither the number of steps nor the window."""
+    endless = np.full(columns.num_points, np.inf)
+    return spread_of(
+        fleet,
+        seed=columns["seed"],
+        draws=columns["draws"],
+        num_steps=endless,
+        window_hours=endless,
+    )
+
+
+def _everywhere(method: int, columns: Columns) -> Codes:
+    return np.full(columns.num_points, method, dtype=np.int8)
+
+
+def _alone(columns: Columns, fleet: Fleet, alone: Source) -> Factors:
+    """Where one draw for each GPU is all there is."""
     slowest = _of_one_source(columns, fleet, alone)
     without = np.repeat(slowest.mean[np.newaxis], len(CAUSES), axis=0)
     name = "transient" if fleet.persistent is None else "persistent"
     # Without variability the slowest GPU is the slowest kind, and never slower (Jensen).
     without[CAUSES.index(name) :] = np.minimum(slowest_nominal(columns), slowest.mean)
     without[-1] = 1.0
-    return Factors(slowest=slowest, without=without)
+    return Factors(slowest=slowest, without=without, mean_se=np.zeros(columns.num_points))
 
 
 def _of_one_source(columns: Columns, fleet: Fleet, source: Source) -> Slowest:

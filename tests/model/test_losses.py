@@ -36,6 +36,7 @@ def factors(mean: float, **without: float) -> Factors:
     return Factors(
         slowest=Slowest(mean=np.array([mean]), quantiles=np.array([[mean, mean + 1, mean + 2]])),
         without=np.array(rows),
+        mean_se=np.array([0.01]),
     )
 
 
@@ -79,6 +80,7 @@ def test_every_column_by_hand() -> None:
         **{name: float(Fraction(available * ms, step)) for name, ms in shares.items()},
         **dict.fromkeys(absent, 0.0),
         "gpu_hours_irreducible": 0.0,
+        "gpu_hours_lost_se": available * 410 / 740 * 3 / 740,
         "days_to_finish": 740 / 86_400,
         "gpu_hours_for_total_steps": hours,
         "gpu_hours_extra_for_total_steps": hours * 330 / 740,
