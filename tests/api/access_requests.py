@@ -124,6 +124,18 @@ REQUESTS: dict[str, Request] = {
         own=lambda _: ("POST", "/v1/evaluations", {"json": {"scenario": SCENARIO}}),
         foreign=lambda world: ("POST", "/v1/evaluations", {"json": {"profile": world.slug}}),
     ),
+    "evaluate_remedies": Request(
+        own=lambda world: (
+            "POST",
+            "/v1/evaluations/remedies",
+            {"json": {"profile": world.slug, "currency": "EUR"}},
+        ),
+        foreign=lambda world: (
+            "POST",
+            "/v1/evaluations/remedies",
+            {"json": {"profile": world.slug}},
+        ),
+    ),
     "list_profiles": _get(PROFILES),
     "get_profile": _get(PROFILES + "/{world.slug}"),
     "list_profile_revisions": _get(PROFILES + "/{world.slug}/revisions"),
