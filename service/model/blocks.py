@@ -13,9 +13,9 @@ import numpy as np
 from service.model.compositions import compositions_of, probabilities
 from service.model.fleet import Source
 from service.model.laws.law import Floats
-from service.model.mixing import Kinds, from_lowest, log_mixed_rates
+from service.model.mixing import Kinds, from_lowest, mixed_blocks
 from service.model.panels import finer, interpolated, nodes_of
-from service.model.rank_law import edges_of, shifted
+from service.model.rank_law import edges_of, middle_of, shifted
 
 
 class Blocks(NamedTuple):
@@ -41,7 +41,8 @@ class Copies(NamedTuple):
 
     def breaks(self) -> Floats:
         """Ends of the copies, ascending."""
-        return shifted(edges_of(self.sources)[[0, -1]], self.shifts)
+        first, last = edges_of(self.sources)[[0, -1]]
+        return shifted(np.stack([first, middle_of(self.sources), last]), self.shifts)
 
 
 def sharing(outer: Source, parts: Blocks, compositions: Floats, copies: Copies) -> Blocks:
@@ -53,17 +54,17 @@ def sharing(outer: Source, parts: Blocks, compositions: Floats, copies: Copies) 
     # The commonest part of a block is at least an even share of it.
     inner = from_lowest(parts.kinds, float(sizes.sum(axis=1).min()) / len(parts.compositions[0]))
 
-    def rates(v: Floats) -> Floats:
-        return np.exp(log_mixed_rates(outer, inner, sizes, v))
+    def survivals(v: Floats) -> Floats:
+        return mixed_blocks(outer, inner, sizes, v)
 
-    return Blocks(compositions, Kinds(rates, copies.breaks()))
+    return Blocks(compositions, Kinds(survivals, copies.breaks()))
 
 
 def tabulated(blocks: Blocks, copies: Copies) -> Blocks:
     """The same blocks, looked up in a table: for those that are asked for often."""
     edges = finer(copies.edges(), 1 if len(copies.shifts) == 1 else 3)
-    rates = blocks.kinds.rates(nodes_of(edges))
-    table = interpolated(edges, np.log(np.maximum(rates, np.finfo(np.float64).tiny)))
+    survival = blocks.kinds.survivals(nodes_of(edges))
+    table = interpolated(edges, np.log(np.clip(survival, np.finfo(np.float64).tiny, 1)))
     return Blocks(
         blocks.compositions, Kinds(lambda v: np.exp(table.values(v)), blocks.kinds.breaks)
     )

@@ -7,33 +7,35 @@ when B is the narrower one), and survival is a sum of positive terms: exact in t
 Source: model page, section 3; `numerics.md` section 5.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
 from scipy import special
 
-from service.model.falling_root import falling_root
+from service.model.falling_root import bracket_of_root
 from service.model.fleet import Source
 from service.model.laws.law import Floats, rate_of
-from service.model.nodes import Rule, legendre
+from service.model.nodes import legendre
 from service.model.scores import LogFactor, score_at
 
 # Rate at which a block exceeds but for one case in 1e16, and how close to meet its place.
 _SURELY, _ENDS_TO = 36.7, 2e-3
+_NODES = 28
+_TILE = 1 << 15
 _TINY = float(np.finfo(np.float64).tiny)
 
 
 class Kinds(NamedTuple):
     """Kinds of ranks or of blocks of ranks.
 
-    rates   from v, (..., points), to -log P(log of the kind's slowest factor <= v),
-            (kinds, ..., points)
-    breaks  (breaks, points) ascending: the rates are smooth between neighbours; below the first
-            every kind exceeds v, above the last none does
+    survivals  from v, (..., points), to P(log of the kind's slowest factor > v), (kinds, ...,
+               points), exact in the upper tail
+    breaks     (breaks, points) ascending: survival is smooth between neighbours; below the first
+               every kind exceeds v, above the last none does
     """
 
-    rates: Callable[[Floats], Floats]
+    survivals: Callable[[Floats], Floats]
     breaks: Floats
 
 
@@ -47,47 +49,68 @@ def from_lowest(kinds: Kinds, parts: float) -> Kinds:
     target = np.log(_SURELY / parts)
 
     def excess(v: Floats) -> Floats:
-        return np.log(np.maximum(kinds.rates(v).min(axis=0), _TINY)) - target
+        rate: Floats = rate_of(kinds.survivals(v).min(axis=0))
+        log_rate: Floats = np.log(np.maximum(rate, _TINY))
+        return log_rate - target
 
-    left, right = breaks[0], breaks[-1]
-    lowest = falling_root(excess, left, right, relative=_ENDS_TO)
+    lowest, _ = bracket_of_root(excess, breaks[:1], breaks[-1:], _ENDS_TO)
     return kinds._replace(breaks=np.maximum(breaks, lowest))
 
 
-def log_mixed_rates(outer: Source, inner: Kinds, sizes: Floats, v: Floats) -> Floats:
-    """Log of the rates of blocks that share a factor, (blocks, *v.shape); v is (..., points).
+def mixed_one(outer: Source, inner: Kinds, v: Floats) -> Floats:
+    """P(A B > e^v) for the first of the inner kinds, v.shape; v is (rows, points)."""
+    found = np.empty(v.shape)
+    factor = LogFactor(outer)
+    for tile in _tiles(inner, v):
+        tail, scores, weights = _rule(outer, inner.breaks, v[tile])
+        survival = inner.survivals(v[tile] - factor.at(scores))[0]
+        survival *= weights
+        survival.sum(axis=0, out=found[tile])
+        found[tile] += tail
+    return found
+
+
+def mixed_blocks(outer: Source, inner: Kinds, sizes: Floats, v: Floats) -> Floats:
+    """P(block > e^v) of blocks that share a factor, (blocks, *v.shape); v is (rows, points).
 
     `sizes` (blocks, kinds) tells how many of the inner kinds form each block.
     """
-    tail, scores, weights = _rule(outer, inner.breaks, v)
-    rates = inner.rates(v - LogFactor(outer).at(scores))
     found = np.empty((len(sizes), *v.shape))
-    for block, of_kind in enumerate(sizes):
-        total = np.zeros_like(scores)
-        for kind in np.flatnonzero(of_kind):
-            total += of_kind[kind] * rates[kind]
-        np.negative(total, out=total)
-        survival = -np.expm1(total, out=total)
-        survival *= weights
-        found[block] = survival.sum(axis=0)
-        found[block] += tail
-    return np.log(np.maximum(rate_of(found), _TINY))
+    factor = LogFactor(outer)
+    for tile in _tiles(inner, v):
+        tail, scores, weights = _rule(outer, inner.breaks, v[tile])
+        rates = rate_of(inner.survivals(v[tile] - factor.at(scores)))
+        for block, of_kind in enumerate(sizes):
+            found[block, tile] = tail + _mean_exceeding(rates, of_kind, weights)
+    return found
+
+
+def _mean_exceeding(rates: Floats, numbers: Floats, weights: Floats) -> Floats:
+    """1 - exp(-the rates of so many parts), summed with the weights of the nodes."""
+    total = np.zeros_like(weights)
+    for kind in np.flatnonzero(numbers):
+        total -= numbers[kind] * rates[kind]
+    np.expm1(total, out=total)
+    total *= weights
+    mean: Floats = -total.sum(axis=0)
+    return mean
+
+
+def _tiles(inner: Kinds, v: Floats) -> Iterator[slice]:
+    """Rows of v whose nodes stay in the cache together."""
+    num_nodes = (len(inner.breaks) - 1) * _NODES
+    rows = max(_TILE // (num_nodes * v.shape[1]), 1)
+    for start in range(0, len(v), rows):
+        yield slice(start, start + rows)
 
 
 def _rule(outer: Source, breaks: Floats, v: Floats) -> tuple[Floats, Floats, Floats]:
     """The normal tail where every block exceeds v, scores and weights (nodes, *v.shape)."""
-    spread = (slice(None), *(np.newaxis,) * (v.ndim - 1))
-    ends = score_at(outer, v - breaks[spread])
-    rule = _panel_rule(len(breaks) - 1)
-    tail = special.ndtr(-ends[0])
-    width = ends[:-1] - ends[1:]
-    shape = (len(width), len(rule.nodes), *(1,) * v.ndim)
-    scores = ends[1:, np.newaxis] + width[:, np.newaxis] * rule.nodes.reshape(1, *shape[1:])
-    density = np.exp(-0.5 * scores * scores) / np.sqrt(2 * np.pi)
-    density *= width[:, np.newaxis] * rule.weights.reshape(1, *shape[1:])
-    return tail, scores.reshape(-1, *v.shape), density.reshape(-1, *v.shape)
-
-
-def _panel_rule(num_panels: int) -> Rule:
-    """Nodes for each panel: more of them where there is only one."""
-    return legendre(64 if num_panels == 1 else 40)
+    ends = score_at(outer, v - breaks[:, np.newaxis])
+    rule = legendre(_NODES)
+    nodes, weights = (values[:, np.newaxis, np.newaxis] for values in rule)
+    width = (ends[:-1] - ends[1:])[:, np.newaxis]
+    scores = ends[1:, np.newaxis] + width * nodes
+    density = np.exp(-0.5 * scores * scores)
+    density *= width * (weights / np.sqrt(2 * np.pi))
+    return special.ndtr(-ends[0]), scores.reshape(-1, *v.shape), density.reshape(-1, *v.shape)

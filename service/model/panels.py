@@ -35,8 +35,9 @@ class Panels(NamedTuple):
         panel += np.arange(num_points)
         left, right = self.edges[:-1], self.edges[1:]
         scale = 2 / np.maximum(right - left, _SHORTEST)
-        place = v - left.ravel().take(panel)
-        place *= scale.ravel().take(panel)
+        place = v - left.ravel().take(panel, mode="clip")
+        term = scale.ravel().take(panel, mode="clip")
+        place *= term
         place -= 1
         np.clip(place, -1, 1, out=place)
         found = np.empty((self.coefficients.shape[1], *v.shape))
@@ -45,7 +46,7 @@ class Panels(NamedTuple):
             powers[-1].take(panel, out=value, mode="clip")
             for power in powers[-2::-1]:
                 np.multiply(value, place, out=value)
-                np.add(value, power.take(panel, mode="clip"), out=value)
+                np.add(value, power.take(panel, out=term, mode="clip"), out=value)
         return found
 
 

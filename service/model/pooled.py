@@ -4,18 +4,22 @@ Pooled over steps and clusters: what is drawn once for a cluster and what is dra
 alike. Definitions: model page, sections 2 and 3.
 """
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from service.model.barrier import Groups, Slowest, slowest_of
+from service.model.episodes import num_states
 from service.model.fleet import Fleet
 from service.model.laws.law import Floats
 from service.model.layouts import Layout, layouts_of, sources_of_one
 from service.model.pooled_steps import Classes, classes_of, steps_of
 from service.model.rank_law import merged
 from service.model.removal import without_removed
-from service.model.step_quadrature import means_by_state, quantiles_of, tightened
+from service.model.step_quadrature import means_by_state, nodes_of, quantiles_of, tightened
 
-CHUNK_POINTS = 16
+CHUNK_POINTS = 64
+"""Points at a time, of one state; fewer where there are more states."""
 
 
 def pooled_slowest(fleet: Fleet) -> Slowest:
@@ -56,14 +60,23 @@ def _one_law(fleet: Fleet, layout: Layout) -> Groups | None:
 
 def _tabulated(fleet: Fleet, layout: Layout) -> Slowest:
     means, quantiles = [], []
-    for start in range(0, fleet.num_points, CHUNK_POINTS):
-        part = fleet.part(slice(start, start + CHUNK_POINTS))
+    for part in _chunks(fleet):
         classes = classes_of(part)
         steps = tightened(steps_of(part, layout, classes))
-        of_state = _bounded(part, classes, means_by_state(steps))
+        nodes = nodes_of(steps)
+        of_state = _bounded(part, classes, means_by_state(steps, nodes))
         means.append(_effective(of_state, steps.weight, part.outside_ratio))
-        quantiles.append(quantiles_of(steps, part.common))
+        quantiles.append(quantiles_of(steps, nodes, part.common))
     return Slowest(mean=np.concatenate(means), quantiles=np.concatenate(quantiles))
+
+
+def _chunks(fleet: Fleet) -> Iterator[Fleet]:
+    most_states = 1
+    if fleet.episodes is not None:
+        most_states = int(num_states(fleet.num_gpus, fleet.episodes.occupancy).max())
+    points = max(CHUNK_POINTS * 16 // max(most_states, 16), 1)
+    for start in range(0, fleet.num_points, points):
+        yield fleet.part(slice(start, start + points))
 
 
 def _bounded(fleet: Fleet, classes: Classes, mean: Floats) -> Floats:
@@ -83,6 +96,7 @@ def _bounded(fleet: Fleet, classes: Classes, mean: Floats) -> Floats:
 def _effective(mean: Floats, weight: Floats, outside_ratio: Floats) -> Floats:
     """(points,) the factor of which the time average of 1 / (outside + factor) is made."""
     if len(mean) == 1:
-        return mean[0]
+        only: Floats = mean[0]
+        return only
     effective: Floats = 1 / (weight / (outside_ratio + mean)).sum(axis=0) - outside_ratio
     return effective

@@ -15,9 +15,9 @@ from service.model.blocks import (
 from service.model.episodes import states_of
 from service.model.exceedance import exceeded_by_more
 from service.model.fleet import Fleet
-from service.model.laws.law import Floats
+from service.model.laws.law import Floats, rate_of
 from service.model.layouts import Layout, sources_of_blocks, sources_of_one
-from service.model.rank_law import RankLaw, no_source, product_table
+from service.model.rank_law import RankLaw, no_source, product_law
 from service.model.step_quadrature import Above, Steps
 from service.model.zones import Copy, zones_of
 
@@ -49,7 +49,7 @@ def classes_of(fleet: Fleet) -> Classes:
 def steps_of(fleet: Fleet, layout: Layout, classes: Classes) -> Steps:
     """The distribution of the slowest factor, the common one left out."""
     own = sources_of_one(fleet, layout) or [no_source(fleet.num_points)]
-    ranks = RankLaw(product_table(own), classes.log_mean, fleet.spikes)
+    ranks = product_law(own)._replace(log_mean=classes.log_mean, spikes=fleet.spikes)
     parts = Blocks(np.eye(len(classes.log_mean)), ranks.kinds())
     num_gpus = np.moveaxis(classes.num_gpus, 1, 0)
     sources, counts, together = own, num_gpus, 1
@@ -67,7 +67,7 @@ def steps_of(fleet: Fleet, layout: Layout, classes: Classes) -> Steps:
     weight = classes.weight
     if layout.backup:
         return Steps(_above_of_backup(fleet, ranks, classes.num_gpus), weight, breaks)
-    return Steps(lambda v: _above(parts.kinds.rates(v), counts), weight, breaks)
+    return Steps(lambda v: _above(rate_of(parts.kinds.survivals(v)), counts), weight, breaks)
 
 
 def _above(rates: Floats, counts: Floats) -> Floats:
@@ -84,7 +84,7 @@ def _above(rates: Floats, counts: Floats) -> Floats:
 
 def _above_of_backup(fleet: Fleet, ranks: RankLaw, num_gpus: Floats) -> Above:
     def above(v: Floats) -> Floats:
-        survival = -np.expm1(-ranks.rates(v))
+        survival = ranks.survivals(v)
         found = [exceeded_by_more(survival, state, fleet.num_backup) for state in num_gpus]
         return np.array(found)
 

@@ -1,6 +1,6 @@
 """The distribution of one GPU's factor: the product of all that is drawn for it alone.
 
-The product is tabulated once for every point, as log(-log P(log of the product <= v)). A class of
+The product is tabulated once for every point, as log P(log of the product > v). A class of
 GPUs is the same table, shifted by the logarithm of its mean; a spike is a further shift with its
 probability: P(X spike > t) = (1 - p) S(t) + p S(t / slowdown).
 """
@@ -11,9 +11,9 @@ from typing import NamedTuple
 import numpy as np
 
 from service.model.fleet import Source, Spikes
-from service.model.laws.law import Floats, rate_of
+from service.model.laws.law import Floats
 from service.model.laws.lognormal import LogNormal
-from service.model.mixing import Kinds, log_mixed_rates
+from service.model.mixing import Kinds, mixed_one
 from service.model.panels import Panels, interpolated, nodes_of
 from service.model.scores import HIGHEST, LOWEST, highest_of, log_sd, path
 
@@ -22,30 +22,39 @@ SMALLEST_CV = 1e-12
 # Panels as long as one score, those of the body and those of the upper tail.
 _BODY, _TAIL = 14, 5
 _BODY_ENDS_AT = 6.0
+_MIDDLE = 3.0
 
 
 class RankLaw(NamedTuple):
-    """Ranks of several classes: `table` of one of mean 1, `log_mean` (classes, points)."""
+    """Ranks of several classes.
+
+    table     log P(log of the factor > v) of one of mean 1
+    middle    (points,) a place in the upper half of its distribution
+    log_mean  (classes, points)
+    """
 
     table: Panels
+    middle: Floats
     log_mean: Floats
     spikes: Spikes | None
 
-    def rates(self, v: Floats) -> Floats:
-        """(classes, *v.shape): -log P(log of a GPU's factor <= v)."""
-        found = np.empty((len(self.log_mean), *v.shape))
-        for rate, log_mean in zip(found, self.log_mean, strict=True):
-            rate[...] = self._rate(v - log_mean)
-        return found
+    def survivals(self, v: Floats) -> Floats:
+        """(classes, *v.shape): P(log of a GPU's factor > v)."""
+        return np.stack([self._survival(v - log_mean) for log_mean in self.log_mean])
 
-    def _rate(self, v: Floats) -> Floats:
-        rate = np.exp(self.table.values(v)[0])
+    def _survival(self, v: Floats) -> Floats:
+        survival = self._plain(v)
         if self.spikes is None:
-            return rate
+            return survival
         probability = self.spikes.probability
-        spiked = np.exp(self.table.values(v - np.log(self.spikes.slowdown))[0])
-        survival = (1 - probability) * -np.expm1(-rate) - probability * np.expm1(-spiked)
-        return rate_of(survival)
+        spiked = self._plain(v - np.log(self.spikes.slowdown))
+        mixed: Floats = (1 - probability) * survival + probability * spiked
+        return mixed
+
+    def _plain(self, v: Floats) -> Floats:
+        log_survival = self.table.values(v)[0]
+        survival: Floats = np.exp(log_survival, out=log_survival)
+        return survival
 
     def shifts(self) -> Floats:
         """(shifts, points) where copies of the table lie."""
@@ -55,8 +64,13 @@ class RankLaw(NamedTuple):
 
     def kinds(self) -> Kinds:
         """The classes, for what is built of them."""
-        ends = self.table.edges[[0, -1]]
-        return Kinds(self.rates, shifted(ends, self.shifts()))
+        first, last = self.table.edges[0], self.table.edges[-1]
+        return Kinds(self.survivals, shifted(np.stack([first, self.middle, last]), self.shifts()))
+
+
+def middle_of(sources: Sequence[Source]) -> Floats:
+    """(points,) a place in the upper half of the product's distribution."""
+    return path(sources, np.full(sources[0].shape.shape[1], _MIDDLE))
 
 
 def shifted(edges: Floats, shifts: Floats) -> Floats:
@@ -75,20 +89,24 @@ def edges_of(sources: Sequence[Source]) -> Floats:
     return np.maximum.accumulate(np.concatenate([body, upper]), axis=0)
 
 
-def product_table(sources: Sequence[Source]) -> Panels:
-    """Log of the rate of the product of the factors."""
+def product_law(sources: Sequence[Source]) -> RankLaw:
+    """The product of the factors, one class of mean 1."""
     factors = merged(sources)
-    first = factors[0]
+    nothing = np.zeros((1, factors[0].shape.shape[1]))
     edges = edges_of(factors[:1])
-    rate = first.law.rate(np.exp(nodes_of(edges)), first.shape)
-    table = interpolated(edges, np.log(np.maximum(rate, np.finfo(np.float64).tiny))[np.newaxis])
+    rate = factors[0].law.rate(np.exp(nodes_of(edges)), factors[0].shape)
+    law = RankLaw(_table(edges, -np.expm1(-rate)), middle_of(factors[:1]), nothing, None)
     for number, outer in enumerate(factors[1:], start=2):
-        nothing = np.zeros((1, edges.shape[1]))
-        inner = RankLaw(table, nothing, None).kinds()
         edges = edges_of(factors[:number])
-        rates = log_mixed_rates(outer, inner, np.ones((1, 1)), nodes_of(edges))
-        table = interpolated(edges, rates)
-    return table
+        survival = mixed_one(outer, law.kinds(), nodes_of(edges))
+        law = RankLaw(_table(edges, survival), middle_of(factors[:number]), nothing, None)
+    return law
+
+
+def _table(edges: Floats, survival: Floats) -> Panels:
+    """Of log survival: smooth where a law begins and where its tail falls."""
+    kept_finite = np.clip(survival, np.finfo(np.float64).tiny, 1)
+    return interpolated(edges, np.log(kept_finite)[np.newaxis])
 
 
 def merged(sources: Sequence[Source]) -> list[Source]:

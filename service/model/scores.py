@@ -11,6 +11,7 @@ from scipy import special
 from service.model.fleet import Source
 from service.model.laws.law import Floats
 from service.model.laws.lognormal import LogNormal
+from service.model.laws.normal import Normal
 from service.model.panels import interpolated, nodes_of
 
 LOWEST = -8.2
@@ -56,7 +57,7 @@ class LogFactor:
     def __init__(self, source: Source) -> None:
         self._source = source
         self._table = None
-        if source.law is not LogNormal:
+        if source.law not in (LogNormal, Normal):
             edges = np.linspace(LOWEST, HIGHEST, _PANELS + 1)[:, np.newaxis]
             edges = np.repeat(edges, source.shape.shape[1], axis=1)
             self._table = interpolated(edges, log_at(source, nodes_of(edges))[np.newaxis])
@@ -65,7 +66,8 @@ class LogFactor:
         """(..., points), z within LOWEST and HIGHEST."""
         if self._table is None:
             return log_at(self._source, z)
-        return self._table.values(z)[0]
+        log_x: Floats = self._table.values(z)[0]
+        return log_x
 
 
 def path(sources: Sequence[Source], z: Floats) -> Floats:
@@ -77,7 +79,8 @@ def path(sources: Sequence[Source], z: Floats) -> Floats:
     spreads = np.array([log_sd(source) for source in sources])
     parts = spreads / np.sqrt((spreads**2).sum(axis=0))
     logs = [log_at(source, z * part) for source, part in zip(sources, parts, strict=True)]
-    return np.add.reduce(logs)
+    place: Floats = np.add.reduce(logs)
+    return place
 
 
 def highest_of(sources: Sequence[Source], score: float) -> Floats:
@@ -91,4 +94,5 @@ def highest_of(sources: Sequence[Source], score: float) -> Floats:
         np.add.reduce(companions) - companion + log_at(source, z)
         for source, companion in zip(sources, companions, strict=True)
     ]
-    return np.maximum(path(sources, z), np.max(alone, axis=0))
+    place: Floats = np.maximum(path(sources, z), np.max(alone, axis=0))
+    return place

@@ -78,4 +78,5 @@ def _high(sources: Sequence[Source], copy: Copy, allowed: Floats) -> Floats:
 def _fewest_allowed(copies: Sequence[Copy], copy: Copy, allowed: NDArray[np.int64]) -> Floats:
     """How many of this copy may exceed when all the others do."""
     others = np.sum([other.most for other in copies if other is not copy], axis=0)
-    return np.maximum(allowed - np.ceil(others), 0.0)
+    fewest: Floats = np.maximum(allowed - np.ceil(others), 0.0)
+    return fewest
