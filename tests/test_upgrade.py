@@ -17,20 +17,32 @@ import pytest
 from sqlalchemy import String, column, inspect, select, table
 
 from service.app import create_app
-from service.db import migrate
+from service.db import batches, migrate
 from service.db.blocks import read_columns
 from service.db.engine import Connection, Database
 from service.db.tables import metadata
 from service.db.types import UtcDateTime
+from service.jobs import exports
+from service.jobs.actors import Actor
+from service.jobs.batches import submit
+from service.jobs.comparisons import ComparisonQuery, HistoryQuery, compare, history
+from service.jobs.export_documents import ExportIn
+from service.jobs.result_queries import ResultsQuery
+from service.jobs.results import list_page
+from service.model import MODEL_VERSION
 from service.model.results import COLUMN_NAMES
-from service.settings import Settings
+from service.settings import Limits, Settings
 from tests.conftest import PostgresServer
 from tests.jobs.completed import complete
+from tests.reports.export_readers import READERS
 
 FOLDER = Path(__file__).parent / "first_version"
 FIRST = "0001"
 # Columns that the second version has no more.
 DROPPED = {"runner": String(100), "lease_until": UtcDateTime()}
+
+# Columns of this version's model that every point has.
+NEW_EVERYWHERE = ("gpu_hours_persistent", "gpu_hours_lost_p90", "time_ratio_fraction")
 
 Rows = dict[str, list[tuple[Any, ...]]]
 Recorded = dict[str, Any]
@@ -62,6 +74,14 @@ def first_url(request: pytest.FixtureRequest, first_sqlite_url: str) -> Iterator
     copy_rows(first_sqlite_url, server.url(name))
     yield server.url(name)
     server.drop_database(name)
+
+
+def recorded_columns(recorded: Recorded) -> list[str]:
+    """The output columns that the first version had."""
+    answer = next(
+        answer for url, answer in recorded["answers"].items() if url.startswith("/v1/results/")
+    )
+    return list(answer["result"]["result"])
 
 
 def tables_of(connection: Connection) -> dict[str, Any]:
@@ -240,8 +260,152 @@ def test_a_batch_that_the_first_version_left_half_done_is_finished(
     }
     assert found["point"].tolist() == list(range(60_000))
     assert found["gpu_hours_lost"][:50_000].tobytes() == half.tobytes()
-    for name in names:
+    outputs = recorded_columns(recorded)
+    for name in ["point", "failure", "item", "compute_ms", "num_gpus", *outputs]:
         # The first chunk is the first version's, the rest is computed by this one.
         first, rest = found[name][:50_000], found[name][50_000:]
         assert first.tobytes() == twin[name][:50_000].tobytes(), name
         np.testing.assert_allclose(rest, twin[name][50_000:], rtol=1e-8, err_msg=name)
+    computed = found["failure"] == 0
+    for name in NEW_EVERYWHERE:
+        assert np.isnan(twin[name]).all(), name
+        assert np.isnan(found[name][:50_000]).all(), name
+        np.testing.assert_array_equal(np.isfinite(found[name][50_000:]), computed[50_000:])
+
+
+def rerun(database: Database, batch_id: UUID) -> UUID:
+    """The same items as a new batch, computed by the model of today."""
+    with database.write() as connection:
+        items = batches.list_items(connection, [batch_id])
+        document = {
+            "name": "again",
+            "start_on": "2026-12-01",
+            "currency": "EUR",
+            "items": [
+                {
+                    "custom_id": item.custom_id,
+                    "name": item.name,
+                    "profile": f"{item.profile_slug}@{item.profile_revision}",
+                    "overrides": {
+                        path: value
+                        for path, value in item.scenario.items()
+                        if path not in {"seed", "draws"}
+                    },
+                    "axes": item.axes,
+                }
+                for item in items
+                if item.profile_slug is not None
+            ],
+        }
+        batch = submit(connection, Actor(), document, Limits())
+    assert batch.reused_from is None
+    assert batch.model_version == MODEL_VERSION != "1.0"
+    complete(database)
+    return batch.id
+
+
+def test_an_old_batch_has_no_value_in_new_columns(first_url: str, recorded: Recorded) -> None:
+    migrate.upgrade(first_url)
+    database = Database(first_url)
+    batch_id = UUID(recorded["batches"]["succeeded"])
+    outputs = recorded_columns(recorded)
+    with database.read() as connection:
+        for where, expected in {
+            "gpu_hours_lost_p90:is_null:true": True,
+            "gpu_hours_lost_p90:gt:0": False,
+            "is_extrapolated:eq:false": False,
+            "spread_method:is_null:true": True,
+            "spread_method:eq:quadrature": False,
+            "gpus_per_node:eq:8": True,
+            "synchronization.kind:eq:every_step": True,
+            "num_spare_gpus:gt:0": False,
+            "failures:is_null:true": True,
+            "variability.node:is_null:false": False,
+        }.items():
+            query = ResultsQuery(batch=batch_id, where=(where,), page_size=1000)
+            found = list_page(connection, Actor(), query).items
+            assert bool(found) is expected, where
+            for row in found:
+                shown = {name: getattr(row.result, name) for name in COLUMN_NAMES}
+                assert {name for name, value in shown.items() if value is None} >= set(
+                    COLUMN_NAMES
+                ) - set(outputs)
+                assert shown["gpu_hours_lost"] is not None
+    database.close()
+
+
+@pytest.mark.parametrize("file_format", ["csv", "jsonl", "parquet", "arrow"])
+def test_an_old_batch_is_exported_with_the_new_columns_empty(
+    first_sqlite_url: str, recorded: Recorded, file_format: str
+) -> None:
+    migrate.upgrade(first_sqlite_url)
+    database = Database(first_sqlite_url)
+    old_id = UUID(recorded["batches"]["succeeded"])
+    new_id = rerun(database, old_id)
+    outputs = set(recorded_columns(recorded))
+    with database.read() as connection:
+        parts = [
+            exports.extract(connection, Actor(), ExportIn(format=file_format, batch=batch_id))
+            for batch_id in (old_id, new_id)
+        ]
+        old, new = (
+            READERS[file_format](b"".join(part.written(ExportIn(format=file_format))))
+            for part in parts
+        )
+    database.close()
+    assert len(old) == len(new) > 0
+    for row in old:
+        assert {name for name in COLUMN_NAMES if row[name] in {None, ""}} == (
+            set(COLUMN_NAMES) - outputs
+        )
+    for name in NEW_EVERYWHERE:
+        assert all(row[name] not in {None, ""} for row in new), name
+
+
+def test_old_and_new_batches_are_compared(first_url: str, recorded: Recorded) -> None:
+    migrate.upgrade(first_url)
+    database = Database(first_url)
+    old_id = UUID(recorded["batches"]["succeeded"])
+    new_id = rerun(database, old_id)
+    with database.read() as connection:
+        query = ComparisonQuery(baseline=old_id, candidate=new_id)
+        found = compare(connection, Actor(), query, page_size=1000)
+        runs = history(connection, Actor(), HistoryQuery(scenario="one slow GPU")).items
+    database.close()
+    assert found.matched > 0
+    for row in found.items:
+        assert row.difference["gpu_hours_lost"] == 0
+        assert row.difference["gpu_hours_slow_groups"] == 0
+        assert row.past["gpu_hours_persistent"] is None
+        assert row.new["gpu_hours_persistent"] == 0
+        assert row.difference["gpu_hours_persistent"] is None
+        assert row.past["gpu_hours_lost_p90"] is None
+        error = row.standard_error["gpu_hours_lost"]
+        assert (error.past, error.new, error.difference) == (None, 0, None)
+        assert row.sampling == "exact"
+    assert found.summary.gpu_hours_lost.difference == 0
+    newest = runs[-1]
+    assert newest.batch_id == new_id
+    assert newest.gpu_hours_lost_p10 is not None
+    assert runs[0].gpu_hours_lost_p10 is None
+    assert newest.change is not None
+    assert newest.change.model_version_changed is True
+    assert newest.change.standard_error_per_30_days is None
+
+
+def test_a_populated_database_goes_down_and_up_again(first_url: str, recorded: Recorded) -> None:
+    migrate.upgrade(first_url)
+    database = Database(first_url)
+    new_id = rerun(database, UUID(recorded["batches"]["succeeded"]))
+    migrate.downgrade(first_url, "0004")
+    migrate.upgrade(first_url)
+    with database.read() as connection:
+        summaries = metadata.tables["result_summary"]
+        found = connection.execute(select(summaries).where(summaries.c.batch_id == new_id)).all()
+        batch = batches.get_batch(connection, Actor().team_id, new_id)
+    database.close()
+    assert len(found) > 0
+    # What only the newer tables have is gone; the blocks still hold it.
+    assert {row.gpu_hours_lost_p90 for row in found} == {None}
+    assert batch is not None
+    assert batch.chunk_points == 50_000

@@ -46,7 +46,7 @@ def difference_errors(
     difference at all between common draws has no error.
     """
     errors = np.hypot(past, new)
-    return np.where(same_seed & (difference == 0), 0.0, errors)
+    return np.where(same_seed & (difference == 0) & np.isfinite(errors), 0.0, errors)
 
 
 def samplings(past: Floats, new: Floats, same_seed: NDArray[np.bool_]) -> list[Sampling]:
