@@ -7,9 +7,9 @@ from litestar.handlers import HTTPRouteHandler
 from service.api.answers import json_answer
 from service.api.bodies import read_body
 from service.api.contract import Answer, ApiRequest, ApiResponse, Contract, operation
-from service.api.examples import SCENARIO
+from service.api.examples import EVALUATIONS
 from service.api.parameters import refuse_query
-from service.api.transactions import actor_of, in_turn, read
+from service.api.transactions import actor_of, in_turn, read, shows_no_costs
 from service.jobs import evaluations
 from service.jobs.evaluations import EvaluationIn, EvaluationOut
 
@@ -26,25 +26,13 @@ INLINE_GPUS = 100_000
         summary="Evaluate one scenario",
         description="Give either `scenario`, or `profile` with the defaults of a stored cluster. "
         "`result` holds expectations over all draws; `ranks` is one reproducible draw, decided by "
-        "the scenario's `seed`. Nothing is stored.",
+        "the scenario's `seed`. `sensitivity`, `model_spread` and `independent_ranks` are answered "
+        "when asked for; `currency` asks for money: `costs` holds that of the loss of the window, "
+        "and of the extra work of a job of `total_steps`. Nothing is stored.",
         tag="Evaluations",
         body=EvaluationIn,
-        body_examples={
-            "one slow GPU among 1 024": {"scenario": SCENARIO},
-            "every step varies by 5 %": {
-                "scenario": {
-                    **SCENARIO,
-                    "slow_groups": [],
-                    "variability": {"transient": {"kind": "normal", "cv": 0.05}},
-                },
-                "ranks_limit": 8,
-            },
-            "the same with the slow GPU replaced": {
-                "scenario": SCENARIO,
-                "overrides": {"slow_groups": []},
-                "ranks_limit": 0,
-            },
-        },
+        reveals_costs=True,
+        body_examples=EVALUATIONS,
         answers={200: Answer(description="The expected loss and one draw", body=EvaluationOut)},
     ),
 )
@@ -56,9 +44,11 @@ async def evaluate_scenario(request: ApiRequest) -> ApiResponse:
     if resolved is None:
         actor = actor_of(request)
         resolved = await read(request, lambda c: evaluations.resolve_stored(c, actor, document))
+    if not document.asks_for_money:
+        shows_no_costs(request)
     compute = partial(evaluations.answer, resolved)
-    in_place = resolved.scenario.num_gpus <= INLINE_GPUS or not resolved.ranks_limit
-    answered = compute() if in_place else await in_turn(request, compute)
+    small = resolved.scenario.num_gpus <= INLINE_GPUS or not document.ranks_limit
+    answered = compute() if small and resolved.is_quick else await in_turn(request, compute)
     request.app.state.metrics.evaluations.inc()
     return json_answer(answered)
 

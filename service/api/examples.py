@@ -50,3 +50,75 @@ BATCH_EXAMPLES: dict[str, Any] = {
         ],
     },
 }
+
+VARIED: dict[str, Any] = {
+    **SCENARIO,
+    "slow_groups": [],
+    "variability": {"transient": {"kind": "normal", "cv": 0.05}},
+}
+
+EVALUATIONS: dict[str, Any] = {
+    "one slow GPU among 1 024": {"scenario": SCENARIO},
+    "every step varies by 5 %": {"scenario": VARIED, "ranks_limit": 8},
+    "the same with the slow GPU replaced": {
+        "scenario": SCENARIO,
+        "overrides": {"slow_groups": []},
+        "ranks_limit": 0,
+    },
+    "strong scaling: the work of 256 GPUs on 1 024, until a million steps are done": {
+        "scenario": {
+            **SCENARIO,
+            "scaling": {"kind": "strong", "reference_num_gpus": 256},
+            "total_steps": 1_000_000,
+        },
+        "ranks_limit": 0,
+    },
+    "what matters most, and how much the tail does": {
+        "scenario": VARIED,
+        "ranks_limit": 0,
+        "sensitivity": {"intervals": {"variability.transient.cv": [0.005, 0.05]}},
+        "model_spread": True,
+        "independent_ranks": True,
+    },
+    "with money, where rates of this GPU type are stored": {
+        "scenario": {**SCENARIO, "total_steps": 1_000_000},
+        "ranks_limit": 0,
+        "pricing": {"gpu_type": "H100-SXM"},
+        "currency": "EUR",
+        "start_on": "2026-12-01",
+    },
+}
+
+QUESTIONS: dict[str, Any] = {
+    "largest cluster that stays 90 % efficient": {
+        "scenario": VARIED,
+        "unknown": {"path": "num_gpus"},
+        "seek": "largest",
+        "target": {"column": "efficiency_fraction", "at_least": 0.9},
+    },
+    "largest variability that loses at most 50 000 GPU-hours": {
+        "scenario": VARIED,
+        "unknown": {"path": "variability.transient.cv"},
+        "seek": "largest",
+        "target": {"column": "gpu_hours_lost", "at_most": 50_000},
+    },
+    "slowest speed of one GPU that loses at most 50 000 GPU-hours": {
+        "scenario": SCENARIO,
+        "unknown": {"path": "slow_groups.0.speed_fraction"},
+        "seek": "smallest",
+        "target": {"column": "gpu_hours_lost", "at_most": 50_000},
+        "tolerance": 1e-6,
+    },
+    "fewest spares with which one slow GPU loses at most 1 000 GPU-hours": {
+        "scenario": SCENARIO,
+        "unknown": {"path": "num_spare_gpus", "maximum": 64},
+        "seek": "smallest",
+        "target": {"column": "gpu_hours_lost", "at_most": 1_000},
+    },
+    "an efficiency that one GPU at 70 % does not allow at any size": {
+        "scenario": SCENARIO,
+        "unknown": {"path": "num_gpus"},
+        "seek": "largest",
+        "target": {"column": "efficiency_fraction", "at_least": 0.9},
+    },
+}

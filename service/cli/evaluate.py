@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, BinaryIO
 
 import msgspec
@@ -10,10 +9,9 @@ import rich_click as click
 from rich.console import Console
 from rich.progress import Progress
 
+from service.cli.evaluation_extras import EXTRAS, extras_of
 from service.cli.evaluation_formats import FORMATS, Chunk
-from service.cli.faults import refuse
-from service.errors import FieldFault, InvalidError
-from service.jobs.documents import decode_document
+from service.cli.scenario_files import decoded, placed_faults, read_json, refuse_file
 from service.model.axes import decode_axes
 from service.model.grid import Grid, build_grid
 from service.model.kernel import evaluate
@@ -48,12 +46,24 @@ class EvaluationFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     type=click.IntRange(min=1),
     help=f"Compute only the first so many points. Default: {TABLE_ROWS} in a table, else all.",
 )
-def command(*, file: BinaryIO, output_format: str, limit: int | None) -> None:
+@click.option(
+    "--show",
+    "extras",
+    type=click.Choice(list(EXTRAS)),
+    multiple=True,
+    help="More about one scenario; may be repeated. `sensitivity`: each number moved by 10 %; "
+    "`model-spread`: other families of the same cv; `independent-ranks`: of each source.",
+)
+def command(
+    *, file: BinaryIO, output_format: str, limit: int | None, extras: tuple[str, ...]
+) -> None:
     """Compute one scenario, or a grid of them, from a file.
 
     FILE is JSON: a scenario, or {"scenario": …, "axes": […]}; `-` reads standard input:
 
         trainard evaluate scenario.json
+
+        trainard evaluate scenario.json --show sensitivity --show model-spread
 
         trainard evaluate grid.json --format csv > losses.csv
 
@@ -68,10 +78,16 @@ def command(*, file: BinaryIO, output_format: str, limit: int | None) -> None:
     grid = _grid(file)
     for warning in grid.warnings:
         click.echo(f"note: {warning.pointer}: {warning.detail}", err=True)
+    if extras and (grid.axis_paths or output_format == "csv"):
+        raise click.UsageError("--show is of one scenario without axes, as a table or as JSON")
     if limit is None and output_format == "table":
         limit = TABLE_ROWS
     shown = grid.num_points if limit is None else min(limit, grid.num_points)
-    FORMATS[output_format](grid, _computed(grid, shown), sys.stdout.buffer)
+    try:
+        found = extras_of(grid.base, extras)
+    except InvalidScenario as error:
+        refuse_file(file, placed_faults(error, ""))
+    FORMATS[output_format](grid, _computed(grid, shown), sys.stdout.buffer, found)
     if shown < grid.num_points:
         click.echo(
             f"{grid.num_points - shown} more points: --limit {grid.num_points} or another --format "
@@ -81,49 +97,27 @@ def command(*, file: BinaryIO, output_format: str, limit: int | None) -> None:
 
 
 def _grid(file: BinaryIO) -> Grid:
-    value = _decoded(file)
+    value = read_json(file)
     wrapped = isinstance(value, dict) and "scenario" in value
     prefix = "/scenario" if wrapped else ""
-    faults: list[FieldFault] = []
+    document = decoded(file, value if wrapped else {"scenario": value}, EvaluationFile)
     try:
-        document = decode_document(value if wrapped else {"scenario": value}, EvaluationFile)
         grid = build_grid(
             decode_scenario(document.scenario),
             decode_axes(document.axes),
             max_points=Limits().points_per_batch,
         )
-    except InvalidError as error:
-        refuse(_name(file), error.errors)
     except InvalidScenario as error:
-        for fault in error.problems:
-            of_axes = fault.pointer.startswith("/axes")
-            faults.append(_placed(fault.pointer if of_axes else prefix + fault.pointer, fault))
-        refuse(_name(file), faults)
+        refuse_file(file, placed_faults(error, prefix, apart=("/axes",)))
     if all(failures.all() for failures in _failures(grid)):
         fault = describe_failure(int(grid.failures(0, 1)[0]), grid.point_scenario(0))
-        refuse(_name(file), [_placed(prefix + fault.pointer, fault)])
+        refuse_file(file, placed_faults(InvalidScenario([fault]), prefix))
     return grid
-
-
-def _decoded(file: BinaryIO) -> Any:
-    try:
-        return msgspec.json.decode(file.read())
-    except (msgspec.DecodeError, RecursionError) as error:
-        detail = f"this is no JSON: {error}"
-        refuse(_name(file), [FieldFault(pointer="", code="malformed_json", detail=detail)])
 
 
 def _failures(grid: Grid) -> Iterator[Any]:
     for start in range(0, grid.num_points, CHUNK_POINTS):
         yield grid.failures(start, min(start + CHUNK_POINTS, grid.num_points))
-
-
-def _placed(pointer: str, fault: Any) -> FieldFault:
-    return FieldFault(pointer=pointer, code=fault.code, detail=fault.detail)
-
-
-def _name(file: BinaryIO) -> str:
-    return str(file.name) if isinstance(file.name, str | Path) else "standard input"
 
 
 def _computed(grid: Grid, num_points: int) -> Iterator[Chunk]:

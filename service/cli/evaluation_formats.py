@@ -1,12 +1,14 @@
 """Results of `trainard evaluate` as a table, CSV or JSON; chunk by chunk, in bounded memory."""
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, BinaryIO, NamedTuple
 
 import msgspec
 import numpy as np
 
+from service.cli.evaluation_extras import extras_json, extras_tables
+from service.cli.evaluation_table import scenario_tables
 from service.model import MODEL_VERSION
 from service.model.grid import Grid
 from service.model.kernel import Results
@@ -22,7 +24,7 @@ from service.reports.export_fields import (
     output_fields,
 )
 from service.reports.export_text import write_csv
-from service.reports.tables import Heading, result_table, shown_value, text_table
+from service.reports.tables import Heading, shown_value, text_table
 
 # What a grid's table shows of the results: the questions of the founding page.
 TABLE_COLUMNS = tuple(
@@ -56,11 +58,22 @@ class Row(NamedTuple):
     failure: dict[str, str] | None
 
 
-def write_table(grid: Grid, chunks: Iterable[Chunk], out: BinaryIO) -> None:
+def write_table(
+    grid: Grid, chunks: Iterable[Chunk], out: BinaryIO, extras: Mapping[str, Any]
+) -> None:
     """One scenario: every result with its unit and meaning. A grid: one line a point."""
     rows = list(_rows(grid, chunks))
     if not grid.axis_paths:
-        _write_line(out, result_table(rows[0].result))
+        _write_line(
+            out,
+            scenario_tables(
+                rows[0].result,
+                period_days=grid.base.period_days,
+                total_steps=grid.base.total_steps,
+            ),
+        )
+        if extras:
+            _write_line(out, f"\n{extras_tables(extras)}")
         return
     headings = [Heading(path) for path in grid.axis_paths]
     headings += [
@@ -72,7 +85,12 @@ def write_table(grid: Grid, chunks: Iterable[Chunk], out: BinaryIO) -> None:
             _write_line(out, f"point {row.point} failed: {row.failure['detail']}")
 
 
-def write_comma_separated(grid: Grid, chunks: Iterable[Chunk], out: BinaryIO) -> None:
+def write_comma_separated(
+    grid: Grid,
+    chunks: Iterable[Chunk],
+    out: BinaryIO,
+    extras: Mapping[str, Any],  # noqa: ARG001 - a file of points has no place for them
+) -> None:
     """A header and one line a point: axis values, all results, and why a point failed."""
     axes = _AxisColumns(grid)
     fields = [
@@ -84,8 +102,10 @@ def write_comma_separated(grid: Grid, chunks: Iterable[Chunk], out: BinaryIO) ->
     out.writelines(write_csv(fields, (_file_chunk(grid, axes, chunk) for chunk in chunks)))
 
 
-def write_json(grid: Grid, chunks: Iterable[Chunk], out: BinaryIO) -> None:
-    """One JSON document, written as it is computed: model version, warnings, points."""
+def write_json(
+    grid: Grid, chunks: Iterable[Chunk], out: BinaryIO, extras: Mapping[str, Any]
+) -> None:
+    """One JSON document, written as it is computed: model version, warnings, points, extras."""
     warnings = [
         {"pointer": warning.pointer, "code": warning.code, "detail": warning.detail}
         for warning in grid.warnings
@@ -95,10 +115,12 @@ def write_json(grid: Grid, chunks: Iterable[Chunk], out: BinaryIO) -> None:
     for position, row in enumerate(_rows(grid, chunks)):
         out.write(b",\n  " if position else b"\n  ")
         out.write(msgspec.json.encode(row._asdict()))
-    out.write(b"\n]}\n")
+    out.write(b"\n]")
+    out.write(extras_json(extras))
+    out.write(b"}\n")
 
 
-FORMATS: dict[str, Callable[[Grid, Iterable[Chunk], BinaryIO], None]] = {
+FORMATS: dict[str, Callable[[Grid, Iterable[Chunk], BinaryIO, Mapping[str, Any]], None]] = {
     "table": write_table,
     "json": write_json,
     "csv": write_comma_separated,

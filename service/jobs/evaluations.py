@@ -1,12 +1,14 @@
 """One scenario, answered at once; nothing is stored."""
 
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
+from numpy.typing import NDArray
 
 from service.db.engine import Connection
-from service.errors import InvalidError
+from service.errors import FieldFault, InvalidError
 from service.jobs.actors import Actor
 from service.jobs.batch_documents import (
     Notice,
@@ -14,6 +16,17 @@ from service.jobs.batch_documents import (
     ProfileReference,
     ScenarioObject,
 )
+from service.jobs.evaluation_costs import EvaluationCosts, costs_of
+from service.jobs.evaluation_extras import (
+    IndependentRanks,
+    ModelSpread,
+    SensitivityIn,
+    SensitivityOut,
+    independent_ranks_of,
+    model_spread_of,
+    sensitivity_of,
+)
+from service.jobs.evaluation_prices import EvaluationRates, PricedIn, read_rates
 from service.jobs.output_columns import ResultColumns
 from service.jobs.planning import placed, resolve_base
 from service.jobs.results import shown_value
@@ -29,12 +42,12 @@ from service.model.scenario import apply_overrides, decode_scenario, full
 MAX_RANKS = 4_096
 
 
-class EvaluationIn(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class EvaluationIn(PricedIn, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A scenario: inline, or the defaults of a profile; either may be overridden."""
 
     scenario: ScenarioObject | None = None
     profile: ProfileReference | None = None
-    overrides: Overrides = {}
+    overrides: Overrides = msgspec.field(default_factory=dict)
     ranks_limit: Annotated[
         int,
         Meta(
@@ -43,13 +56,35 @@ class EvaluationIn(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
             description="Rows of the single draw, slowest rank first; 0 leaves the draw out.",
         ),
     ] = 64
+    sensitivity: (
+        Annotated[
+            SensitivityIn,
+            Meta(description="Each number of the scenario moved alone: `{}` by 10 % of itself."),
+        ]
+        | None
+    ) = None
+    model_spread: Annotated[
+        bool,
+        Meta(description="The loss under normal, lognormal and gamma sources of the same cv."),
+    ] = False
+    independent_ranks: Annotated[
+        bool, Meta(description="How many draws of each source are independent.")
+    ] = False
 
 
 class EvaluationOut(msgspec.Struct, frozen=True, kw_only=True):
-    """The expected loss of the scenario, and one reproducible draw of its ranks."""
+    """The expected loss of the scenario, one reproducible draw of its ranks, and what was asked."""
 
     result: ResultColumns
     ranks: RankDraw | None
+    costs: Annotated[
+        EvaluationCosts | None, Meta(description="Null unless `currency` or `pricing` is given.")
+    ]
+    sensitivity: Annotated[SensitivityOut | None, Meta(description="Null unless asked for.")]
+    model_spread: Annotated[ModelSpread | None, Meta(description="Null unless asked for.")]
+    independent_ranks: Annotated[
+        list[IndependentRanks] | None, Meta(description="Null unless asked for.")
+    ]
     warnings: list[Notice]
     model_version: str
     scenario: Annotated[
@@ -58,47 +93,94 @@ class EvaluationOut(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Resolved(msgspec.Struct, frozen=True, kw_only=True):
-    """A scenario that can be computed."""
+    """A scenario that can be computed, what is asked about it, and what prices it."""
 
     scenario: Scenario
-    ranks_limit: int
+    document: EvaluationIn
+    rates: EvaluationRates | None = None
+
+    @property
+    def is_quick(self) -> bool:
+        """Whether the answer takes a millisecond or so: one source at most, and nothing beside."""
+        variability = self.scenario.variability
+        sources = (
+            variability.persistent,
+            variability.node,
+            variability.replica,
+            variability.common,
+            variability.spikes,
+            variability.episodes,
+        )
+        asked = self.document.model_spread or self.document.sensitivity is not None
+        return not asked and all(source is None for source in sources)
 
 
 def resolve_stored(connection: Connection, actor: Actor, document: EvaluationIn) -> Resolved:
     """Resolve a scenario that may name a profile; raises `InvalidError` with every fault."""
-    _, base = resolve_base(connection, actor, document.profile, document.scenario)
-    return _resolved(base, document)
+    profile, base = resolve_base(connection, actor, document.profile, document.scenario)
+    scenario = _decoded(base, document)
+    rates = read_rates(connection, actor, document, profile, period_days=scenario.period_days)
+    return Resolved(scenario=scenario, document=document, rates=rates)
 
 
 def resolve_inline(document: EvaluationIn) -> Resolved | None:
-    """Resolve a scenario that needs no database; None when it does."""
-    if document.scenario is None or document.profile is not None:
+    """Resolve a scenario that needs no database; None when it, or its price, does."""
+    if document.scenario is None or document.profile is not None or document.asks_for_money:
         return None
-    return _resolved(document.scenario, document)
+    return Resolved(scenario=_decoded(document.scenario, document), document=document)
 
 
 def answer(resolved: Resolved) -> EvaluationOut:
-    """Compute the scenario and one draw of it."""
-    columns = evaluate(columns_of(resolved.scenario)).columns
-    limit = resolved.ranks_limit
+    """Compute the scenario, one draw of it and what is asked beside.
+
+    Raises `InvalidError` for intervals of the sensitivity that cannot be.
+    """
+    scenario, document = resolved.scenario, resolved.document
+    columns = evaluate(columns_of(scenario)).columns
+    limit = document.ranks_limit
     return EvaluationOut(
-        result=ResultColumns(
-            **{column.name: shown_value(column.name, columns[column.name][0]) for column in COLUMNS}
-        ),
-        ranks=draw_ranks(resolved.scenario, limit) if limit else None,
+        result=result_of(columns),
+        ranks=draw_ranks(scenario, limit) if limit else None,
+        costs=None if resolved.rates is None else costs_of(columns, scenario, resolved.rates),
+        sensitivity=_sensitivity(resolved),
+        model_spread=model_spread_of(scenario) if document.model_spread else None,
+        independent_ranks=independent_ranks_of(scenario) if document.independent_ranks else None,
         # Only axes are rounded with a warning so far.
         warnings=[],
         model_version=MODEL_VERSION,
-        scenario=full(resolved.scenario),
+        scenario=full(scenario),
     )
 
 
-def _resolved(base: dict[str, Any], document: EvaluationIn) -> Resolved:
+def result_of(columns: Mapping[str, NDArray[Any]]) -> ResultColumns:
+    """The results of one point as they are answered."""
+    return ResultColumns(
+        **{column.name: shown_value(column.name, columns[column.name][0]) for column in COLUMNS}
+    )
+
+
+def _sensitivity(resolved: Resolved) -> SensitivityOut | None:
+    asked = resolved.document.sensitivity
+    if asked is None:
+        return None
     try:
-        scenario = decode_scenario(apply_overrides(base, document.overrides))
+        return sensitivity_of(resolved.scenario, asked)
+    except InvalidScenario as error:
+        of_scenario = [fault for fault in error.problems if fault.pointer == "/draws"]
+        if of_scenario:
+            raise _refused(of_scenario, resolved.document) from error
+        faults = [
+            FieldFault(pointer=f"/sensitivity{fault.pointer}", code=fault.code, detail=fault.detail)
+            for fault in error.problems
+        ]
+        raise InvalidError(faults[0].detail, errors=faults) from error
+
+
+def _decoded(base: dict[str, Any], document: EvaluationIn) -> Scenario:
+    try:
+        return decode_scenario(apply_overrides(base, document.overrides))
     except InvalidScenario as error:
         raise _refused(error.problems, document) from error
-    return Resolved(scenario=scenario, ranks_limit=document.ranks_limit)
 
 
 def _refused(faults: Any, document: EvaluationIn) -> InvalidError:

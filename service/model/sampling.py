@@ -9,10 +9,13 @@ from numpy.typing import NDArray
 
 from service.model.active import is_active, num_removed
 from service.model.columns import Columns, Floats
+from service.model.problems import InvalidScenario, Problem
 
 FEWEST_DRAWS = 16
+MOST_DRAWS = 20_000
+"""Of each of some hundred points that are answered at once."""
 _STATISTICS = {"p10": "p90", "p50": "p50", "p90": "p10"}
-_OF_SPREAD = (
+OF_SPREAD = (
     *(f"gpu_hours_lost_{name}" for name in (*_STATISTICS, "cluster_mean", "sd")),
     *(f"gpu_hours_lost_{name}_se" for name in (*_STATISTICS, "cluster_mean")),
     *(f"efficiency_fraction_{name}" for name in _STATISTICS),
@@ -60,9 +63,21 @@ def without_spread(columns: Columns, name: str) -> Columns:
 
     Only a spread is sampled, and what slow GPUs that stand by leave.
     """
-    if name in _OF_SPREAD:
+    if name in OF_SPREAD:
         return columns
     lasting = is_active(columns, "persistent") | is_active(columns, "node")
-    is_sampled = lasting & (num_removed(columns) > 0)
-    draws = np.where(is_sampled, columns["draws"], FEWEST_DRAWS)
+    stands_by = lasting & (num_removed(columns) > 0)
+    draws = np.where(stands_by, columns["draws"], FEWEST_DRAWS)
     return replace(columns, values={**columns.values, "draws": draws})
+
+
+def is_sampled(columns: Columns) -> bool:
+    """Whether columns of `without_spread` still ask for more than the fewest draws.
+
+    Raises InvalidScenario where that would take too long for an answer at once.
+    """
+    draws = int(columns["draws"].max())
+    if draws > MOST_DRAWS:
+        detail = f"{draws} draws of each of many points take too long, at most {MOST_DRAWS} do not"
+        raise InvalidScenario([Problem(pointer="/draws", code="too_many_draws", detail=detail)])
+    return draws > FEWEST_DRAWS

@@ -48,11 +48,11 @@ def solve(scenario: Scenario, question: Question) -> Solution:
 
 def _found(search: Search) -> Solution:
     best, outwards = search.best, search.outwards
-    has_neighbour = 0 <= outwards < len(search.values)
-    at, *rest = search.places([best, outwards] if has_neighbour else [best])
+    has_neighbor = 0 <= outwards < len(search.values)
+    at, *rest = search.places([best, outwards] if has_neighbor else [best])
     question = search.question
     end = None
-    if not has_neighbour:
+    if not has_neighbor:
         end = search.range.above if question.seek == "largest" else search.range.below
     said = f"{at.value} is the {question.seek} {question.path} with {question.target.said()}"
     here = f"there it is {at.target:.12g}"
@@ -62,7 +62,7 @@ def _found(search: Search) -> Solution:
         detail = f"{said}: {here}, at {rest[0].value} it is {rest[0].target:.12g}"
     return Solution(
         at=at,
-        neighbour=rest[0] if rest else None,
+        neighbor=rest[0] if rest else None,
         nearest=None,
         end=end,
         is_monotone=search.is_monotone,
@@ -86,7 +86,7 @@ def _not_found(search: Search) -> Solution:
         detail += f", and the range ends: {end.detail}"
     return Solution(
         at=None,
-        neighbour=None,
+        neighbor=None,
         nearest=nearest,
         end=end,
         is_monotone=search.is_monotone,

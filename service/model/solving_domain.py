@@ -34,7 +34,7 @@ def range_of(
     Raises InvalidScenario with pointers that begin with `/unknown`, or, where all values break a
     rule, with the fault of the scenario itself.
     """
-    low, high = _ends(scenario, path, minimum, maximum)
+    first, last = low, high = _ends(scenario, path, minimum, maximum)
     base = columns_of(scenario)
     step = step_of_whole(path, scenario.tensor_parallel_size)
     if not step:
@@ -42,7 +42,7 @@ def range_of(
     else:
         low, high = -(-math.ceil(low) // step) * step, math.floor(high) // step * step
     if low > high:
-        detail = f"there is no {path} from {minimum} to {maximum}"
+        detail = f"between {first:.12g} and {last:.12g} there is no {path} that could be"
         raise InvalidScenario([Problem(pointer="/unknown", code="empty_range", detail=detail)])
     whole = Range(
         path=path,
@@ -67,7 +67,7 @@ def _ends(
         Problem(
             pointer=f"/unknown/{name}",
             code="out_of_range",
-            detail=f"{value} is refused: {path} goes from {low} to {high}",
+            detail=f"{value:.12g} is refused: {path} goes from {low:.12g} to {high:.12g}",
         )
         for name, value in (("minimum", minimum), ("maximum", maximum))
         if value is not None and not low <= value <= high

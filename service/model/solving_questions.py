@@ -63,14 +63,14 @@ class Solution:
     """The answer to a question.
 
     at         the extreme value that keeps the promise; None where no value does
-    neighbour  its neighbour outwards, which does not; None where the range ends
+    neighbor   its neighbour outwards, which does not; None where the range ends
     nearest    where none does, the value where the column comes nearest to the promise
     end        where the range ends at the answer, or at the nearest value, why
     detail     all of it as a sentence
     """
 
     at: Place | None
-    neighbour: Place | None
+    neighbor: Place | None
     nearest: Place | None
     end: End | None
     is_monotone: bool

@@ -1,5 +1,7 @@
 """Values of an input that were looked at, and where to look next."""
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -8,7 +10,7 @@ from service.model.fields import Scenario
 from service.model.kernel import evaluate
 from service.model.moved_columns import Number, moved
 from service.model.results import COLUMN_NAMES
-from service.model.sampling import standard_error, without_spread
+from service.model.sampling import is_sampled, standard_error, without_spread
 from service.model.solving_domain import range_of
 from service.model.solving_questions import Place, Question
 from service.model.solving_range import Range
@@ -26,8 +28,11 @@ class Search:
 
     def __init__(self, scenario: Scenario, question: Question) -> None:
         self.question = question
-        self.range: Range = range_of(scenario, question.path, question.minimum, question.maximum)
         self._base = columns_of(scenario)
+        found = range_of(scenario, question.path, question.minimum, question.maximum)
+        ends = [(question.path, value) for value in (found.lowest, found.highest)]
+        searched = without_spread(moved(self._base, ends), question.target.column)
+        self.range: Range = replace(found, is_sampled=is_sampled(searched))
         self.values: list[Number] = []
         self.targets: Floats = np.empty(0)
         self.errors: Floats = np.empty(0)
