@@ -1,10 +1,11 @@
-"""The random numbers of random clusters, by seed, class of units and row.
+"""The random numbers of random clusters, by seed, class of units, row and cluster.
 
 They do not depend on the sizes of the clusters, so that clusters of different sizes, or with and
-without a remedy, are compared under the same luck.
+without a remedy, are compared under the same luck; nor on how many clusters are worked out at once.
 """
 
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 from scipy import special
@@ -20,6 +21,7 @@ STRATIFIED_ROWS = 8
 SPACINGS = 256
 STRATA = 512
 LATTICE = 768
+INSIDE = 1024
 # Words of one row, above the largest number of draws.
 _ROW_WORDS = 1 << 24
 # Above so many numbers they are made again rather than kept.
@@ -28,45 +30,66 @@ _SCORES_PER_DRAW = 16
 _MOST_SCORES = 1 << 18
 
 
-def block_size(draws: int) -> int:
-    """Clusters of one block; all blocks together are at least `draws`."""
-    return -(-draws // NUM_BLOCKS)
+class Clusters(NamedTuple):
+    """Random clusters `start` to `stop` of `draws`, a multiple of the number of blocks."""
+
+    seed: int
+    draws: int
+    start: int
+    stop: int
 
 
-def exponentials(seed: int, group: int, rows: int, draws: int, blocks: range) -> Floats:
-    """(rows, clusters of these blocks) exponential numbers of mean 1."""
-    if rows * draws > _MANY:
-        return _exponentials(seed, group, rows, draws, blocks)
-    size = block_size(draws)
-    numbers = _all_exponentials(seed, group, rows, draws)
-    return numbers[:, blocks.start * size : blocks.stop * size]
+def num_clusters(draws: int) -> int:
+    """As many as whole blocks need."""
+    return NUM_BLOCKS * -(-draws // NUM_BLOCKS)
+
+
+def exponentials(clusters: Clusters, group: int, rows: int) -> Floats:
+    """(rows, clusters) exponential numbers of mean 1, for a class of units."""
+    if rows * clusters.draws > _MANY:
+        return _exponentials(clusters, group, rows)
+    numbers = _all_exponentials(clusters.seed, clusters.draws, group, rows)
+    return numbers[:, clusters.start : clusters.stop]
 
 
 @lru_cache(maxsize=32)
-def _all_exponentials(seed: int, group: int, rows: int, draws: int) -> Floats:
-    return _exponentials(seed, group, rows, draws, range(NUM_BLOCKS))
+def _all_exponentials(seed: int, draws: int, group: int, rows: int) -> Floats:
+    return _exponentials(Clusters(seed, draws, 0, draws), group, rows)
 
 
-def _exponentials(seed: int, group: int, rows: int, draws: int, blocks: range) -> Floats:
-    size = block_size(draws)
-    start, stop = blocks.start * size, blocks.stop * size
-    numbers = np.empty((rows, stop - start))
-    for row in range(rows):
-        first = row * _ROW_WORDS
-        numbers[row] = upper_uniforms(seed, SPACINGS + group, first + start, first + stop)
-        if row < STRATIFIED_ROWS:
-            order = upper_uniforms(seed, STRATA + group, first + start, first + stop)
-            stratum = order.reshape(-1, size).argsort(axis=1).ravel()
-            numbers[row] = (stratum + numbers[row]) / size
+def _exponentials(clusters: Clusters, group: int, rows: int) -> Floats:
+    numbers = inside_uniforms(clusters, SPACINGS + group, range(rows))
+    for row in range(min(rows, STRATIFIED_ROWS)):
+        stratum = _strata(clusters.seed, clusters.draws, group, row)
+        numbers[row] += stratum[clusters.start : clusters.stop]
+        numbers[row] /= clusters.draws // NUM_BLOCKS
     np.log(numbers, out=numbers)
     return np.negative(numbers, out=numbers)
 
 
+@lru_cache(maxsize=STRATIFIED_ROWS)
+def _strata(seed: int, draws: int, group: int, row: int) -> Floats:
+    """(draws,) each block's random permutation of 0, 1, …"""
+    first = row * _ROW_WORDS
+    order = upper_uniforms(seed, STRATA + group, first, first + draws)
+    return order.reshape(NUM_BLOCKS, -1).argsort(axis=1).ravel().astype(np.float64)
+
+
+def inside_uniforms(clusters: Clusters, source: int, rows: range) -> Floats:
+    """(rows, clusters) uniform numbers of a source."""
+    numbers = np.empty((len(rows), clusters.stop - clusters.start))
+    for row, of_row in zip(rows, numbers, strict=True):
+        first = row * _ROW_WORDS
+        of_row[:] = upper_uniforms(
+            clusters.seed, source, first + clusters.start, first + clusters.stop
+        )
+    return numbers
+
+
 @lru_cache(maxsize=16)
 def lattice_scores(seed: int, draws: int) -> Floats:
-    """(clusters, scores) normal scores: for each cluster an even lattice, shifted at random."""
-    clusters = NUM_BLOCKS * block_size(draws)
-    num_scores = int(np.clip(_MOST_SCORES // clusters, 1, _SCORES_PER_DRAW))
-    shift = (upper_uniforms(seed, LATTICE, 0, clusters).argsort() + 0.5) / clusters
+    """(draws, scores) normal scores: for each cluster an even lattice, shifted at random."""
+    num_scores = int(np.clip(_MOST_SCORES // draws, 1, _SCORES_PER_DRAW))
+    shift = (upper_uniforms(seed, LATTICE, 0, draws).argsort() + 0.5) / draws
     scores: Floats = special.ndtri((np.arange(num_scores) + shift[:, np.newaxis]) / num_scores)
     return scores

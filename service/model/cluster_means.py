@@ -1,10 +1,10 @@
 """The mean step of random clusters, given what lasts in each of them.
 
-Given the persistent slowness of its slowest units, a cluster's slowest GPU of a step is at most t
-with probability exp(-L(t)), L the sum of those units' rates and of the rest's, the bulk: the mean
-step is the integral of 1 - exp(-L). The bulk is annealed: its passing probabilities are averaged
-over its slowness, so the mean over clusters is exact however few units are drawn. What the bulk
-adds to the scatter between clusters is the sum of its units' own effects (Hájek's projection).
+Given the lasting slowness of its slowest units, a cluster's slowest GPU of a step is at most t with
+probability exp(-L(t)), L the sum of those units' rates and of the rest's, the bulk: the mean step
+is the integral of 1 - exp(-L). The bulk is annealed: its passing probabilities are averaged over
+its slowness, so the mean over clusters is exact however few units are drawn. What the bulk adds to
+the scatter between clusters is the sum of its units' own effects (Hájek's projection).
 """
 
 from collections.abc import Sequence
@@ -13,9 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from service.model.cluster_ranks import GRID_SD, Clusters, Ranks, kept_ranks, ranks_of
-from service.model.gpu_units import GpuBulk, GpuUnits
-from service.model.node_units import NodeBulk, NodeUnits
+from service.model.cluster_draws import Clusters
+from service.model.cluster_tops import Bulk, Class, Top, top_by_gpu, top_by_rank
 from service.model.laws.law import Floats
 from service.model.nodes import mapped_legendre
 
@@ -23,21 +22,8 @@ from service.model.nodes import mapped_legendre
 _ABOVE = 1e-10
 _EXPONENT = 16.0
 # Numbers of nodes; each is good for a range of log t of so many standard deviations of a step.
-_NUM_NODES = (44, 64, 96, 144, 216, 324, 486)
+_NUM_NODES = (44, 64, 96, 144, 216, 324, 486, 729)
 _NODES_PER_SD = 4.0
-# Distance of the grid of ranks in standard deviations of a step's factor, at most.
-_GRID_STEP_SD = 0.25
-_MAX_HALVINGS = 5
-_MANY_DRAWS = 4096
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Class:
-    """So many units of one law; `group` tells their random numbers from those of others."""
-
-    law: GpuUnits | NodeUnits
-    num_units: float
-    group: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,26 +48,26 @@ class _Nodes(NamedTuple):
     high: float
 
 
-def cluster_means(classes: Sequence[Class], clusters: Clusters) -> ClusterMeans:
-    """Mean steps of the clusters."""
-    ranks = [_ranks(one, clusters) for one in classes]
-    nodes = _nodes(classes, ranks)
-    rate = np.zeros((len(ranks[0].matrix), len(nodes.t)))
-    bulks: list[tuple[float, GpuBulk | NodeBulk]] = []
-    for one, drawn in zip(classes, ranks, strict=True):
-        table = np.zeros((len(drawn.grid) + 1, len(nodes.t)))
-        table[:-1] = one.law.top_rate(nodes.t, drawn.grid)
-        if np.isfinite(drawn.limit):
-            bulk = one.law.bulk(nodes.t, drawn.limit)
-            table[-1] = bulk.rate
-            bulks.append((float(drawn.matrix[:, -1].mean()), bulk))
-        rate += drawn.matrix @ table
+def cluster_means(
+    classes: Sequence[Class], clusters: Clusters, num_removed: int = 0
+) -> ClusterMeans:
+    """Mean steps of the clusters, without their slowest GPUs."""
+    if num_removed > 0 or any(one.law.by_gpu for one in classes):
+        top = top_by_gpu(classes, clusters, num_removed)
+    else:
+        top = top_by_rank(classes, clusters)
+    nodes = _nodes(classes, top)
+    rate = top.rate(nodes.t)
+    bulks: list[tuple[float, Bulk]] = []
+    for one, limit, number in zip(classes, top.limits, top.num_bulk, strict=True):
+        if np.isfinite(limit):
+            bulk = one.law.bulk(nodes.t, limit)
+            rate += np.multiply.outer(number, bulk.rate)
+            bulks.append((float(number.mean()), bulk))
     return _integrated(nodes, rate, bulks)
 
 
-def _integrated(
-    nodes: _Nodes, rate: Floats, bulks: list[tuple[float, GpuBulk | NodeBulk]]
-) -> ClusterMeans:
+def _integrated(nodes: _Nodes, rate: Floats, bulks: list[tuple[float, Bulk]]) -> ClusterMeans:
     below = np.exp(np.negative(rate, out=rate), out=rate)
     moments = below @ np.column_stack([nodes.weight, 2 * nodes.t * nodes.weight])
     mean = nodes.high - moments[:, 0]
@@ -94,44 +80,31 @@ def _integrated(
     )
 
 
-def _ranks(one: Class, clusters: Clusters) -> Ranks:
-    """On a grid on which neither the persistent factor nor a step's moves by much."""
-    law = one.law
-    steps = law.persistent_log_sd / law.step.log_sd * (GRID_SD / _GRID_STEP_SD)
-    halvings = int(np.clip(np.ceil(np.log2(steps)), 0, _MAX_HALVINGS))
-    find = ranks_of if clusters.draws > _MANY_DRAWS else kept_ranks
-    return find(clusters, one.group, one.num_units, halvings)
-
-
-def _nodes(classes: Sequence[Class], ranks: Sequence[Ranks]) -> _Nodes:
-    ends = [_ends(one, drawn) for one, drawn in zip(classes, ranks, strict=True)]
-    high = max(high for _, high in ends)
-    low = max(*(low for low, _ in ends), 1e-9 * high)
-    log_range = np.log(high / low)
-    sd = min(one.law.step.log_sd for one in classes)
-    wanted = _NODES_PER_SD * log_range / sd
-    rule = mapped_legendre(next((n for n in _NUM_NODES if n >= wanted), _NUM_NODES[-1]))
-    t = low * np.exp(rule.nodes * log_range)
+def _nodes(classes: Sequence[Class], top: Top) -> _Nodes:
+    step = classes[0].law.step
+    high = np.exp(top.slowest[0]) * step.high(np.full(1, _ABOVE))[0]
+    low = np.exp(top.slowest[1]) * step.low(-_EXPONENT)
+    for one, limit in zip(classes, top.limits, strict=True):
+        lowest, highest = _ends(one, limit)
+        low, high = max(low, lowest), max(high, highest)
+    log_range = np.log(high / max(low, 1e-9 * high))
+    rule = mapped_legendre(_enough(_NODES_PER_SD * log_range / step.log_sd))
+    t = high * np.exp((rule.nodes - 1) * log_range)
     return _Nodes(t, rule.weights * t * log_range, high)
 
 
-def _ends(one: Class, drawn: Ranks) -> tuple[float, float]:
-    """Between these lie the steps of all clusters, as far as this class decides it."""
-    law, step, n = one.law, one.law.step, one.num_units
+def _enough(wanted: float) -> int:
+    return next((number for number in _NUM_NODES if number >= wanted), _NUM_NODES[-1])
+
+
+def _ends(one: Class, limit: float) -> tuple[float, float]:
+    """Between these lie the steps as far as the bulk of this class decides it."""
+    if not np.isfinite(limit):
+        return 0.0, 0.0
+    n = one.num_units
     # Of n units a share is slower than some y: where their exponents alone are large, no step ends.
     share = 0.5 ** np.arange(1, max(np.log2(n / _EXPONENT), 1))
-    at_share = np.log(-np.log1p(-share))
-    slowest, fastest_slowest = drawn.slowest
-    has_all = np.isfinite(fastest_slowest)
-    limit = drawn.limit if np.isfinite(drawn.limit) else 1.0
-    levels = np.concatenate(
-        [[slowest, fastest_slowest if has_all else 0.0, np.log(limit)], at_share]
-    )
-    slowness = law.slowness(levels)
-    exceeded = np.concatenate([[_ABOVE, _ABOVE / max(n, 1.0)], _EXPONENT / (n * share)])
-    factor = step.high(np.minimum(exceeded, 1 - 1e-9))
-    high = slowness[0] * factor[0]
-    if np.isfinite(drawn.limit):
-        high = max(high, slowness[2] * factor[1])
-    low = slowness[1] * step.low(-_EXPONENT) if has_all else 0.0
-    return max(low, float((slowness[3:] * factor[2:]).max(initial=0))), high
+    levels = np.concatenate([[limit], -np.log1p(-share)])
+    exceeded = np.concatenate([[_ABOVE / n], np.minimum(_EXPONENT / (n * share), 1 - 1e-9)])
+    ends = one.law.slowness(np.log(levels)) * one.law.step.high(exceeded)
+    return float(ends[1:].max(initial=0)), float(ends[0])

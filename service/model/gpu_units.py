@@ -7,8 +7,11 @@ known by their rank, -log P(Y <= y) = e^log_rank; the others, the bulk, by a lim
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import special
 
+from service.model.cluster_draws import Clusters
+from service.model.cluster_ranks import Drawn
 from service.model.fleet import Source
 from service.model.laws.law import Floats, rate_of
 from service.model.nodes import mapped_legendre
@@ -49,9 +52,24 @@ class GpuUnits:
     step: StepFactor
 
     @property
-    def persistent_log_sd(self) -> float:
+    def lasting_log_sd(self) -> float:
         """About the standard deviation of the slowness's logarithm."""
         return log_sd(self.lasting.law, self.lasting.shape)
+
+    @property
+    def by_gpu(self) -> bool:
+        """A unit is a GPU."""
+        return False
+
+    def gpus(self, drawn: Drawn, clusters: Clusters, group: int) -> tuple[NDArray[np.intp], Floats]:
+        """Cluster and log slowness of each drawn GPU."""
+        del clusters, group
+        return drawn.cluster, np.log(self.slowness(drawn.log_rank))
+
+    @property
+    def num_gpus(self) -> int:
+        """Of a unit."""
+        return 1
 
     def slowness(self, log_rank: Floats) -> Floats:
         """(units,) the lasting factor of that rank."""

@@ -11,10 +11,14 @@ Source: model page, "Spread"; `numerics.md` section 4.
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
+from service.model.cluster_draws import Clusters
+from service.model.cluster_ranks import Drawn
 from service.model.laws.law import Floats, rate_of
 from service.model.nodes import chebyshev
 from service.model.step_factor import LARGEST_RATE, StepFactor
+from service.model.unit_gpus import drawn_gpus
 from service.model.unit_members import Composition, Members
 from service.model.unit_slowness import rank_table, scores_at, scores_below
 
@@ -64,9 +68,24 @@ class NodeUnits:
         return self._composition.step
 
     @property
-    def persistent_log_sd(self) -> float:
+    def lasting_log_sd(self) -> float:
         """About the standard deviation of the slowness's logarithm."""
         return self._composition.lasting_log_sd
+
+    @property
+    def by_gpu(self) -> bool:
+        """Where its GPUs differ and share nothing in a step, their scatter is drawn."""
+        return self._composition.own is not None and self._composition.replica is None
+
+    def gpus(self, drawn: Drawn, clusters: Clusters, group: int) -> tuple[NDArray[np.intp], Floats]:
+        """Cluster and log slowness of each GPU of the drawn units."""
+        log_y = self._at(drawn.log_rank)
+        return drawn_gpus(self._composition, drawn, log_y, clusters, group)
+
+    @property
+    def num_gpus(self) -> int:
+        """Of a unit."""
+        return round(sum(kind.count for kind in self._composition.kinds))
 
     def slowness(self, log_rank: Floats) -> Floats:
         """(units,) the persistent factor of that rank."""

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from service.model.cluster_draws import NUM_BLOCKS, block_size, lattice_scores
+from service.model.cluster_draws import NUM_BLOCKS, lattice_scores
 from service.model.laws.law import Floats
 from service.model.spread_types import SPREAD_PROBABILITIES
 
@@ -41,11 +41,6 @@ def sampled(mean: Floats, sd: float, outside_ratio: float, seed: int) -> Sampled
         reciprocal_mean_se=float(_error(reciprocal.mean(axis=1))),
         reciprocal_sd=float(reciprocal.std()),
     )
-
-
-def num_clusters(draws: int) -> int:
-    """As many as whole blocks need."""
-    return NUM_BLOCKS * block_size(draws)
 
 
 def _quantiles(ordered: Floats) -> Floats:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.model.blocks import expected_blocks, node_compositions
-from service.model.cluster_means import Class
+from service.model.cluster_tops import Class
 from service.model.fleet import Fleet, Source
 from service.model.gpu_units import GpuUnits
 from service.model.laws.law import Floats

@@ -14,7 +14,7 @@ from service.model.unit_members import HIGHEST, LOWEST, Composition, sd_of
 _NODES, _MANY_NODES = 64, 240
 _RANKS = 160
 # The likely scores of the shared factor are looked for on a scan, and taken so far out.
-_SCANNED, _MOST_SCANNED = 40, 2000
+_SCANNED, _FINELY, _MOST_SCANNED = 40, 120, 2000
 # Of units that are not among the slowest.
 _BULK_SCORE = 5.8
 _DIFFERENCE = 1e-4
@@ -63,10 +63,8 @@ def scores_at(composition: Composition, log_y: Floats, num_nodes: int) -> tuple[
         score = np.zeros((len(log_y), 1))
         weight = _density(composition, score, log_y)
         return score, weight / weight.sum(axis=(0, 2), keepdims=True)
-    ratio = sd_of(composition.node) / sd_of(composition.own)
-    num_scanned = int(np.clip(_SCANNED * (1 + ratio), 2 * _SCANNED, _MOST_SCANNED))
-    scan = np.linspace(LOWEST, HIGHEST, num_scanned)
-    density = _density(composition, np.broadcast_to(scan, (len(log_y), num_scanned)), log_y)
+    scan = _scan(composition, _SCANNED)
+    density = _density(composition, np.broadcast_to(scan, (len(log_y), len(scan))), log_y)
     share = density.sum(axis=0)
     share /= share.sum(axis=1, keepdims=True)
     middle = share @ scan
@@ -77,6 +75,34 @@ def scores_at(composition: Composition, log_y: Floats, num_nodes: int) -> tuple[
     score = middle[:, np.newaxis] + sd[:, np.newaxis] * places
     weight = weights * np.exp(places * places / 2) * _density(composition, score, log_y)
     return score, weight / weight.sum(axis=(0, 2), keepdims=True)
+
+
+def score_quantiles(composition: Composition, log_y: Floats, levels: Floats) -> Floats:
+    """(units, levels) the shared factor's score of a unit at y, by its own score among those."""
+    scan = _scan(composition, _FINELY)
+    density = _density(composition, np.broadcast_to(scan, (len(log_y), len(scan))), log_y)
+    share = np.cumsum(density.sum(axis=0), axis=1)
+    share = (share - density.sum(axis=0) / 2) / share[:, -1:]
+    found = np.empty((len(log_y), len(levels)))
+    for row, of_unit in zip(found, share, strict=True):
+        row[:] = np.interp(special.ndtr(levels), of_unit, scan)
+    return found
+
+
+def slowest_kinds(composition: Composition, score: Floats, log_y: Floats) -> Floats:
+    """(kinds, units) probabilities that the slowest GPU of a unit at y is of each kind."""
+    density = _density(composition, score[:, np.newaxis], log_y)[..., 0]
+    probabilities: Floats = density / density.sum(axis=0)
+    return probabilities
+
+
+def _scan(composition: Composition, per_ratio: int) -> Floats:
+    """Scores of the shared factor, closer where it is the wider one."""
+    assert composition.node is not None
+    assert composition.own is not None
+    ratio = sd_of(composition.node) / sd_of(composition.own)
+    number = int(np.clip(per_ratio * (1 + ratio), 2 * per_ratio, _MOST_SCANNED))
+    return np.linspace(LOWEST, HIGHEST, number)
 
 
 @lru_cache(maxsize=8)
