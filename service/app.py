@@ -26,6 +26,7 @@ from service.api import (
     rates,
     remedies,
     results,
+    solve,
     system,
 )
 from service.api.batch_watch import BatchWatch
@@ -43,6 +44,7 @@ from service.settings import Settings
 
 ROUTES: tuple[Iterable[HTTPRouteHandler], ...] = (
     evaluations.routes,
+    solve.routes,
     remedies.routes,
     profiles.routes,
     rates.routes,

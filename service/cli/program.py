@@ -26,6 +26,7 @@ COMMANDS = {
     "demo": Entry("demo", "Start a service, post the example batch and print what it loses."),
     "evaluate": Entry("evaluate", "Compute one scenario, or a grid of them, from a file."),
     "remedies": Entry("remedies", "Rank what can be done about the loss of a scenario."),
+    "solve": Entry("solve", "Find the input that keeps a promise about a result."),
     "submit": Entry("submit", "Post a batch to a running service."),
     "cancel": Entry("cancel", "Stop a batch; what is finished is kept."),
     "retry": Entry("retry", "Compute what a batch has left."),
