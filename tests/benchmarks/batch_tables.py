@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from service.jobs.planning import CHUNK_POINTS
 from service.model.axes import decode_axes
 from service.model.grid import build_grid
-from service.model.inputs import input_columns
+from service.model.inputs import input_column, input_names
 from service.model.kernel import evaluate
 from service.model.scenario import decode_scenario
 from service.settings import Limits
@@ -70,6 +70,7 @@ def computed(axes: list[Document]) -> list[Table]:
     """All stored columns of the grid, chunk by chunk, as the compute processes make them."""
     limit = Limits().points_per_batch
     grid = build_grid(decode_scenario(SCENARIO), decode_axes(axes), max_points=limit)
+    names = input_names(grid.columns(0, 1), grid.axis_paths)
     tables = []
     for start in range(0, grid.num_points, CHUNK_POINTS):
         columns = grid.columns(start, min(start + CHUNK_POINTS, grid.num_points))
@@ -78,7 +79,7 @@ def computed(axes: list[Document]) -> list[Table]:
             {
                 "item": np.zeros(columns.num_points, dtype=np.int64),
                 "failure": results.failure,
-                **input_columns(columns),
+                **{name: input_column(columns, name) for name in names},
                 **results.columns,
             }
         )

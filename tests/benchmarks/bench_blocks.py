@@ -26,6 +26,7 @@ from service.db.results import BatchRef, Filter, Order, fetch_points, scan
 from service.db.tables import result_block, scenario_batch
 from service.jobs.actors import Actor
 from service.jobs.planning import CHUNK_POINTS
+from service.model import MODEL_VERSION
 from service.model.results import COLUMN_NAMES
 from tests.benchmarks.batch_tables import CV, SPEED, Document, Table, computed
 from tests.conftest import running_server
@@ -122,7 +123,7 @@ def _new_batch(database: Database, num_points: int) -> UUID:
         "points_total": num_points,
         "columns": [],
         "input_digest": "sha256:0",
-        "model_version": "1.0",
+        "model_version": MODEL_VERSION,
         "warnings": [],
         "queued_at": now,
     }

@@ -8,15 +8,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.model.barrier import Groups, slowest_of
-from service.model.columns import Columns
+from service.model.columns import COUNT, SPEED, Columns, columns_of
 from service.model.distributions import FAMILIES, law_of
 from service.model.kernel import evaluate
+from service.model.scenario import decode_scenario
 from service.model.sizes import slowest_of_sizes
 from tests.benchmarks.results_table import markdown_table
 from tests.model.reference import expected_slowest
 
 ROUNDS = 7
 NUM_GPUS = 1024
+CV = "variability.transient.cv"
 NUM_POINTS = 10_000
 SAMPLED_POINTS = 8
 DRAWS = 1000
@@ -57,7 +59,7 @@ def _along_sizes() -> dict[str, str]:
         law=law_of(FAMILIES.index("normal")),
         num_gpus=np.vstack([sizes, slow]),
         mean=np.vstack([np.ones(NUM_SIZES), np.full(NUM_SIZES, 1 / 0.8)]),
-        shape=np.full((1, NUM_SIZES), 0.05),
+        shape=np.array([[0.05], [0.0]]) * np.ones(NUM_SIZES),
     )
     key = np.zeros(NUM_SIZES, dtype=np.int64)
     difference = np.abs(slowest_of_sizes(groups, key).mean / slowest_of(groups).mean - 1).max()
@@ -76,16 +78,23 @@ def _along_sizes() -> dict[str, str]:
 
 def _different_points() -> Columns:
     rng = np.random.default_rng(20_261_129)
+    scenario = decode_scenario(
+        {
+            "num_gpus": NUM_GPUS,
+            "load_ms": 30.0,
+            "compute_ms": COMPUTE_MS,
+            "communication": {"kind": "fixed", "allreduce_ms": OUTSIDE_MS - 30.0},
+            "variability": {"transient": {"kind": "normal", "cv": 0.05}},
+        }
+    )
     return Columns(
-        num_gpus=np.full(NUM_POINTS, NUM_GPUS),
-        load_ms=np.full(NUM_POINTS, 30.0),
-        compute_ms=np.full(NUM_POINTS, COMPUTE_MS),
-        allreduce_ms=np.full(NUM_POINTS, OUTSIDE_MS - 30.0),
-        slow_count=rng.integers(1, 65, (NUM_POINTS, 1)),
-        slow_speed=rng.uniform(0.6, 0.99, (NUM_POINTS, 1)),
-        transient_family=np.full(NUM_POINTS, FAMILIES.index("normal")),
-        transient_cv=rng.uniform(0.005, 0.3, NUM_POINTS),
-        period_days=np.full(NUM_POINTS, 30),
+        num_points=NUM_POINTS,
+        values={
+            **columns_of(scenario).values,
+            COUNT: rng.integers(1, 65, (NUM_POINTS, 1)),
+            SPEED: rng.uniform(0.6, 0.99, (NUM_POINTS, 1)),
+            CV: rng.uniform(0.005, 0.3, NUM_POINTS),
+        },
     )
 
 
@@ -95,9 +104,9 @@ def _sampled_steps(columns: Columns) -> NDArray[np.float64]:
     steps = np.empty((SAMPLED_POINTS, DRAWS))
     for point in range(SAMPLED_POINTS):
         factor = rng.standard_normal((DRAWS, NUM_GPUS))
-        factor *= columns.transient_cv[point]
+        factor *= columns[CV][point]
         factor += 1
-        factor[:, : columns.slow_count[point, 0]] /= columns.slow_speed[point, 0]
+        factor[:, : columns[COUNT][point, 0]] /= columns[SPEED][point, 0]
         steps[point] = OUTSIDE_MS + COMPUTE_MS * factor.max(axis=1)
     return steps
 
@@ -113,9 +122,9 @@ def _worst_error(columns: Columns) -> float:
     step = evaluate(columns).columns["step_mean_ms"]
     errors = []
     for point in range(CHECKED_POINTS):
-        slow = float(columns.slow_count[point, 0])
-        fleet = [(NUM_GPUS - slow, 1.0), (slow, 1 / float(columns.slow_speed[point, 0]))]
-        wanted = expected_slowest("normal", float(columns.transient_cv[point]), fleet)
+        slow = float(columns[COUNT][point, 0])
+        fleet = [(NUM_GPUS - slow, 1.0), (slow, 1 / float(columns[SPEED][point, 0]))]
+        wanted = expected_slowest("normal", float(columns[CV][point]), fleet)
         errors.append(abs(step[point] / (OUTSIDE_MS + COMPUTE_MS * wanted) - 1))
     return float(max(errors))
 
