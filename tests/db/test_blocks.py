@@ -9,7 +9,13 @@ import numpy as np
 import pytest
 from sqlalchemy import func, select
 
-from service.db.blocks import BLOCK_POINTS, encode_columns, read_columns, zone_maps
+from service.db.blocks import (
+    BLOCK_POINTS,
+    constant_columns,
+    encode_columns,
+    read_columns,
+    zone_maps,
+)
 from service.db.engine import Database
 from service.db.tables import result_block
 
@@ -69,6 +75,48 @@ def test_zone_maps_tell_each_block(database: Database, store: Store) -> None:
         assert row.num_rows == len(part)
         assert row.num_nulls == np.count_nonzero(np.isnan(part))
         assert (row.minimum, row.maximum) == (np.nanmin(part), np.nanmax(part))
+
+
+def test_columns_of_one_value_are_found_without_reading_them(
+    database: Database, store: Store
+) -> None:
+    size = 2 * BLOCK_POINTS
+    per_block = np.repeat([1.0, 2.0], BLOCK_POINTS)
+    last_null = np.append(np.full(size - 1, 3.0), np.nan)
+    batch_id = store(
+        {
+            "failure": np.zeros(size, dtype=np.int8),
+            "same": np.full(size, -0.25),
+            "null": np.full(size, np.nan),
+            "per_block": per_block,
+            "last_null": last_null,
+            "no_code": np.full(size, -1, dtype=np.int8),
+        }
+    )
+    names = ["failure", "same", "null", "per_block", "last_null", "no_code", "unknown"]
+    with database.read() as connection:
+        found = constant_columns(connection, batch_id, names, size)
+        # Points that are not stored are null, so that nothing else is the same everywhere.
+        of_more = constant_columns(connection, batch_id, names, size + 1)
+    nulls = {"null", "no_code", "unknown"}
+    assert set(found) == {"failure", "same"} | nulls
+    assert (found["failure"], found["same"]) == (0.0, -0.25)
+    assert all(np.isnan(found[name]) for name in nulls)
+    assert set(of_more) == nulls
+
+
+def test_a_column_of_one_value_takes_few_bytes(database: Database, store: Store) -> None:
+    failure = np.zeros(BLOCK_POINTS, dtype=np.int8)
+    batch_id = store({"failure": failure, "null": np.full(BLOCK_POINTS, np.nan)})
+    with database.read() as connection:
+        sizes = (
+            connection.execute(
+                select(func.length(result_block.c.data)).where(result_block.c.batch_id == batch_id)
+            )
+            .scalars()
+            .all()
+        )
+    assert sorted(sizes) == [1, 8]
 
 
 def test_a_block_is_written_once(database: Database, store: Store) -> None:

@@ -36,7 +36,9 @@ FACTORS = np.array([2.3, np.nan, -1.0])
 VALUES = [float("nan"), float("inf"), -1.5, -0.0, 0.0, 2.0, 1e308, -1e308]
 # Order and filters compare in float64: the two greatest sizes are the same there.
 SIZES = [1, 2, 64, -5, 2**53, 2**53 + 1]
-COLUMNS = ["loss", "gpus", "method", "flag", "cost", "unknown", "point", "item"]
+COLUMNS = ["loss", "gpus", "method", "flag", "cost", "unknown", "nodes", "point", "item"]
+# What all points of a batch have without that it is stored
+NUM_NODES = 4.0
 OPERATORS = {
     "eq": lambda value, bound: value == bound,
     "ne": lambda value, bound: value != bound,
@@ -155,6 +157,7 @@ def shown(row: Row, point: int, *, has_gpus: bool, digits: int | None) -> Row:
         "method": row["method"] if row["method"] >= 0 else None,
         "cost": finite(float(cost)),
         "unknown": None,
+        "nodes": NUM_NODES,
     }
 
 
@@ -167,7 +170,7 @@ def holds(value: float | None, condition: Filter) -> bool:
 def refs_of(case: Case, store: Store) -> list[BatchRef]:
     cost = {"cost": Derived(source="loss", factors=FACTORS, digits=case.digits)}
     return [
-        BatchRef(batch_id=store(table), items=items, derived=cost)
+        BatchRef(batch_id=store(table), items=items, derived=cost, constants={"nodes": NUM_NODES})
         for table, items in zip(case.tables, case.items, strict=True)
     ]
 

@@ -82,6 +82,23 @@ def test_rows_come_in_the_order_of_their_places(database: Database, store: Store
     assert np.isnan(table["absent"]).all()
 
 
+def test_what_all_points_of_a_batch_have_is_filled_in(database: Database, store: Store) -> None:
+    plain = {"item": np.zeros(3, dtype=np.int64), "failure": np.zeros(3, dtype=np.int8)}
+    stored = plain | {"gpus_per_node": np.array([2, 4, 16])}
+    refs = [
+        BatchRef(batch_id=store(plain), constants={"gpus_per_node": 8.0, "unasked": 1.0}),
+        BatchRef(batch_id=store(stored)),
+    ]
+    order = [Order(column="gpus_per_node", descending=True)]
+    few = [Filter(column="gpus_per_node", operator="le", value=8)]
+    with database.read() as connection:
+        places = sorted_places(connection, refs, few, order, limit=10)
+        table = fetch_places(connection, refs, places, ["gpus_per_node"])
+        listed = scan(connection, refs, few, order, limit=10)
+    assert table["gpus_per_node"].tolist() == [8, 8, 8, 4, 2]
+    assert [ref.cursor.values for ref in listed] == [(8,), (8,), (8,), (4,), (2,)]
+
+
 def test_codes_that_a_batch_does_not_have_are_null(database: Database, store: Store) -> None:
     plain = {"item": np.zeros(2, dtype=np.int64), "failure": np.zeros(2, dtype=np.int8)}
     refs = [

@@ -85,6 +85,10 @@ def test_nulls_are_nulls() -> None:
     ]
     method = Field(name="method", kind="enum", labels=("closed_form", "quadrature"))
     assert values(method, np.array([1, -1, 0])) == ["quadrature", None, "closed_form"]
+    assert values(method, np.array([np.nan, 1.0])) == [None, "quadrature"]
+    switch = Field(name="is_extrapolated", kind="bool")
+    assert values(switch, np.array([1.0, np.nan, 0.0])) == [True, None, False]
+    assert values(switch, np.array([True, False])) == [True, False]
     assert values(COST_FIELDS[2], [CostStatus.PRICED]) == ["priced"]
 
 

@@ -5,7 +5,13 @@ import numpy as np
 import pytest
 
 from service.model.results import COLUMNS
-from service.reports.export_fields import COST_FIELDS, Field, cells, output_fields
+from service.reports.export_fields import (
+    COST_FIELDS,
+    Field,
+    cells,
+    input_field,
+    output_fields,
+)
 
 METHOD = Field(name="method", kind="enum", labels=("closed_form", "quadrature"))
 
@@ -38,6 +44,39 @@ def test_whole_numbers_stay_whole_beside_nulls() -> None:
     field = Field(name="slow_groups.0.count", kind="int64")
     assert cells(field, np.array([3.0, np.nan, 4.0])) == [3, None, 4]
     assert cells(field, np.array([3, 4])) == [3, 4]
+
+
+def test_switches_stay_switches_beside_nulls() -> None:
+    field = Field(name="is_extrapolated", kind="bool")
+    found = cells(field, np.array([1.0, np.nan, 0.0]))
+    assert found == [True, None, False]
+    assert [type(cell) for cell in found] == [bool, type(None), bool]
+    assert cells(field, np.array([True, False])) == [True, False]
+
+
+def test_a_label_that_was_not_computed_is_null() -> None:
+    assert cells(METHOD, np.array([np.nan, np.nan])) == [None, None]
+    assert cells(METHOD, np.array([1.0, np.nan, 0.0])) == ["quadrature", None, "closed_form"]
+
+
+@pytest.mark.parametrize(
+    ("path", "kind", "unit"),
+    [
+        ("failures.detection_s", "float64", "s"),
+        ("failures.asynchronous_checkpoint", "enum", ""),
+        ("synchronization.count", "int64", "GPUs"),
+        ("synchronization.kind", "enum", ""),
+        ("variability.node.kind", "enum", ""),
+        ("variability.episodes.mean_hours", "float64", "hours"),
+        ("scaling.reference_num_gpus", "int64", "GPUs"),
+        ("total_steps", "int64", "steps"),
+        ("period_days", "int64", "days"),
+        ("slow_groups.1.count", "int64", "GPUs"),
+    ],
+)
+def test_an_input_is_a_field_by_its_declaration(path: str, kind: str, unit: str) -> None:
+    field = input_field(path)
+    assert (field.name, field.kind, field.unit) == (path, kind, unit)
 
 
 def test_nan_is_null_and_an_infinity_does_not_leave() -> None:

@@ -4,10 +4,12 @@ from uuid import UUID
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from service.reports.history import HistoryRow, Run, loss_history
 from service.reports.money import CostStatus, Money
 from service.reports.pricing import PricedWindow, RateLine
+from service.reports.sampling import Sampling
 
 FIRST, SECOND, THIRD = (UUID(int=number) for number in (1, 2, 3))
 
@@ -111,3 +113,59 @@ def test_withheld_history_shows_no_money() -> None:
 
 def test_nothing_has_no_history() -> None:
     assert loss_history([]) == []
+
+
+def test_a_run_shows_the_spread_of_its_own_window() -> None:
+    sampled = replace(
+        run(FIRST, 70.0, period_days=7),
+        gpu_hours_lost_p10=60.0,
+        gpu_hours_lost_p50=69.0,
+        gpu_hours_lost_p90=80.0,
+        gpu_hours_lost_se=0.5,
+    )
+    (row,) = loss_history([sampled])
+    assert (row.gpu_hours_lost_p10, row.gpu_hours_lost_p50, row.gpu_hours_lost_p90) == (60, 69, 80)
+    assert row.gpu_hours_lost_se == 0.5
+
+
+@pytest.mark.parametrize(
+    ("past", "new", "seeds", "expected"),
+    [
+        # Over 7 days 0.7 is 3 over 30.
+        ((4.0, 30), (0.7, 7), (0, 1), (5.0, "independent")),
+        ((4.0, 30), (0.7, 7), (0, 0), (5.0, "common_seed")),
+        ((4.0, 30), (0.0, 30), (0, 0), (4.0, "independent")),
+        ((0.0, 30), (0.0, 30), (0, 0), (0.0, "exact")),
+        ((None, 30), (3.0, 30), (None, 0), (None, "independent")),
+        ((None, 30), (0.0, 30), (None, None), (None, "exact")),
+    ],
+)
+def test_a_change_states_its_standard_error(
+    past: tuple[float | None, int],
+    new: tuple[float | None, int],
+    seeds: tuple[int | None, int | None],
+    expected: tuple[float | None, Sampling],
+) -> None:
+    runs = [
+        replace(run(batch_id, lost, period_days=days), gpu_hours_lost_se=error, seed=seed)
+        for batch_id, lost, (error, days), seed in zip(
+            (FIRST, SECOND), (300.0, 100.0), (past, new), seeds, strict=True
+        )
+    ]
+    change = loss_history(runs)[1].change
+    assert change is not None
+    assert change.sampling == expected[1]
+    assert change.standard_error_per_30_days == (
+        None if expected[0] is None else pytest.approx(expected[0])
+    )
+
+
+def test_a_change_beyond_all_numbers_has_an_error_all_the_same() -> None:
+    runs = [
+        replace(run(FIRST, -1.5e308), gpu_hours_lost_se=3.0),
+        replace(run(SECOND, 1.5e308), gpu_hours_lost_se=4.0),
+    ]
+    change = loss_history([replace(one, window=None, currency=None) for one in runs])[1].change
+    assert change is not None
+    assert change.gpu_hours_lost_per_30_days.difference is None
+    assert change.standard_error_per_30_days == 5.0
