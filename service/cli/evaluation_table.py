@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 
 from service.model.results import ATTRIBUTION_COLUMNS, COLUMNS, Column
-from service.reports.digits import whole
+from service.reports.digits import percent, whole
 from service.reports.export_fields import Cell
 from service.reports.tables import Heading, shown_value, text_table
 
@@ -86,8 +86,9 @@ def _spread(result: Result) -> Iterator[str]:
     for place, name in enumerate(_QUANTILES):
         # Who loses least is most efficient.
         efficiency = f"efficiency_fraction_{_QUANTILES[-1 - place]}"
-        names = (f"{_LOST}_{name}", f"{_LOST}_{name}_se", efficiency)
-        lines.append([name, *(_shown(result, part) for part in names)])
+        names = (f"{_LOST}_{name}", f"{_LOST}_{name}_se")
+        shown = [_shown(result, part) for part in names]
+        lines.append([name, *shown, percent(_number(result, efficiency))])
     mean = (f"{_LOST}_cluster_mean", f"{_LOST}_cluster_mean_se")
     lines.append(["mean", *(_shown(result, part) for part in mean), ""])
     deviation = _shown(result, f"{_LOST}_sd")
@@ -96,6 +97,11 @@ def _spread(result: Result) -> Iterator[str]:
         f"Spread over clusters: standard deviation {deviation} GPU-hours ({how})\n"
         f"{text_table(headings, lines)}"
     )
+
+
+def _number(result: Result, name: str) -> float | None:
+    value = result.get(name)
+    return value if isinstance(value, float) else None
 
 
 def _shown(result: Result, name: str) -> str:

@@ -83,7 +83,7 @@ def _input(path: str, value: Number, interval: Interval | None, share: float, st
 
 
 def _stuck(path: str, value: Number, share: float) -> Unmoved:
-    detail = f"it is {value:.12g}, of which {share:.0%} is nothing: give an interval"
+    detail = f"it is {value:.12g}, of which {100 * share:.3g} % is nothing: give an interval"
     if value != 0:
         detail = f"it is {value:.12g}, and its interval has no other value"
     return Unmoved(path=path, value=value, code="no_other_value", detail=detail)

@@ -17,6 +17,11 @@ PROFILES = "/v1/cluster-profiles"
 RATES = "/v1/gpu-hour-rates"
 BATCHES = "/v1/scenario-batches"
 ANY_VERSION = {"If-Match": '"1"'}
+QUESTION = {
+    "unknown": {"path": "num_gpus"},
+    "seek": "largest",
+    "target": {"column": "gpu_hours_lost", "at_most": 1000},
+}
 Make = Callable[[World], Call]
 
 
@@ -123,6 +128,18 @@ REQUESTS: dict[str, Request] = {
     "evaluate_scenario": Request(
         own=lambda _: ("POST", "/v1/evaluations", {"json": {"scenario": SCENARIO}}),
         foreign=lambda world: ("POST", "/v1/evaluations", {"json": {"profile": world.slug}}),
+    ),
+    "solve_scenario": Request(
+        own=lambda _: (
+            "POST",
+            "/v1/evaluations/solve",
+            {"json": {"scenario": SCENARIO, **QUESTION}},
+        ),
+        foreign=lambda world: (
+            "POST",
+            "/v1/evaluations/solve",
+            {"json": {"profile": world.slug, **QUESTION}},
+        ),
     ),
     "evaluate_remedies": Request(
         own=lambda world: (

@@ -41,6 +41,7 @@ ALLOWED: dict[str, frozenset[str] | str] = {
     "list_workers": ALL,
     "get_meta": ALL,
     "evaluate_scenario": ALL,
+    "solve_scenario": ALL,
     "evaluate_remedies": ALL,
     "list_profiles": ALL,
     "get_profile": ALL,
@@ -182,7 +183,12 @@ def test_objects_of_another_team_are_as_absent_ones(service: Service, operation:
     call = make(service.theirs)
     answer = service.send(call, service.keys["admin"])
     # A body that names an absent profile is refused by its place in the body.
-    in_body = operation in {"evaluate_scenario", "evaluate_remedies", "submit_batch"}
+    in_body = operation in {
+        "evaluate_scenario",
+        "solve_scenario",
+        "evaluate_remedies",
+        "submit_batch",
+    }
     assert answer.status_code == (422 if in_body else 404), answer.text
     marks = [service.theirs.batch, service.theirs.rate, service.theirs.export, service.theirs.slug]
     absent = _with_unknown_objects(call, marks)
