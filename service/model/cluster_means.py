@@ -15,6 +15,7 @@ import numpy as np
 
 from service.model.cluster_draws import Clusters
 from service.model.cluster_tops import Bulk, Class, Top, top_by_gpu, top_by_rank
+from service.model.episode_effects import NO_SLOWDOWN, Slowdown, effective
 from service.model.laws.law import Floats
 from service.model.nodes import mapped_legendre
 
@@ -33,11 +34,13 @@ class ClusterMeans:
     mean           (clusters,) over the steps of a cluster, the bulk of it annealed
     bulk_variance  of the mean between clusters with the same slowest units
     step_variance  of one step within a cluster, on average
+    by_state       (states, 1) the mean over clusters in each state; `mean` is the effective one
     """
 
     mean: Floats
     bulk_variance: float
     step_variance: float
+    by_state: Floats
 
 
 class _Nodes(NamedTuple):
@@ -49,14 +52,17 @@ class _Nodes(NamedTuple):
 
 
 def cluster_means(
-    classes: Sequence[Class], clusters: Clusters, num_removed: int = 0
+    classes: Sequence[Class],
+    clusters: Clusters,
+    num_removed: int = 0,
+    slowdown: Slowdown = NO_SLOWDOWN,
 ) -> ClusterMeans:
-    """Mean steps of the clusters, without their slowest GPUs."""
+    """Mean steps of the clusters, without their slowest GPUs, over all states."""
     if num_removed > 0 or any(one.law.by_gpu for one in classes):
         top = top_by_gpu(classes, clusters, num_removed)
     else:
         top = top_by_rank(classes, clusters)
-    nodes = _nodes(classes, top)
+    nodes = _nodes(classes, top, slowdown.severity)
     rate = top.rate(nodes.t)
     bulks: list[tuple[float, Bulk]] = []
     for one, limit, number in zip(classes, top.limits, top.num_bulk, strict=True):
@@ -64,29 +70,36 @@ def cluster_means(
             bulk = one.law.bulk(nodes.t, limit)
             rate += np.multiply.outer(number, bulk.rate)
             bulks.append((float(number.mean()), bulk))
-    return _integrated(nodes, rate, bulks)
+    return _integrated(nodes, rate, bulks, slowdown)
 
 
-def _integrated(nodes: _Nodes, rate: Floats, bulks: list[tuple[float, Bulk]]) -> ClusterMeans:
+def _integrated(
+    nodes: _Nodes, rate: Floats, bulks: list[tuple[float, Bulk]], slowdown: Slowdown
+) -> ClusterMeans:
     below = np.exp(np.negative(rate, out=rate), out=rate)
-    moments = below @ np.column_stack([nodes.weight, 2 * nodes.t * nodes.weight])
-    mean = nodes.high - moments[:, 0]
-    variance = nodes.high**2 - moments[:, 1] - mean * mean
-    share = below.mean(axis=0) * nodes.weight
+    in_state = np.exp(-slowdown.added(nodes.t))
+    weights = nodes.weight * in_state
+    mean = nodes.high - below @ weights.T
+    square = nodes.high**2 - below @ (2 * nodes.t * weights).T
+    # An effect on the mean of 1 / (rho + m) as one on m: all states alike.
+    share = below.mean(axis=0) * (slowdown.weight @ weights)
+    step_variance = ((square - mean * mean) @ slowdown.weight).mean()
     return ClusterMeans(
-        mean=mean,
+        mean=effective(mean.T, slowdown.weight, slowdown.outside_ratio),
         bulk_variance=sum(number * bulk.variance(share) for number, bulk in bulks),
-        step_variance=max(float(variance.mean()), 0.0),
+        step_variance=max(float(step_variance), 0.0),
+        by_state=mean.mean(axis=0)[:, np.newaxis],
     )
 
 
-def _nodes(classes: Sequence[Class], top: Top) -> _Nodes:
+def _nodes(classes: Sequence[Class], top: Top, severity: float) -> _Nodes:
     step = classes[0].law.step
     high = np.exp(top.slowest[0]) * step.high(np.full(1, _ABOVE))[0]
     low = np.exp(top.slowest[1]) * step.low(-_EXPONENT)
     for one, limit in zip(classes, top.limits, strict=True):
         lowest, highest = _ends(one, limit)
         low, high = max(low, lowest), max(high, highest)
+    high *= severity
     log_range = np.log(high / max(low, 1e-9 * high))
     rule = mapped_legendre(_enough(_NODES_PER_SD * log_range / step.log_sd))
     t = high * np.exp((rule.nodes - 1) * log_range)

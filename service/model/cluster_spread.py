@@ -6,42 +6,84 @@ from numpy.typing import NDArray
 from service.model.cluster_draws import Clusters, num_clusters
 from service.model.cluster_means import ClusterMeans, cluster_means
 from service.model.cluster_tops import Class
+from service.model.episode_effects import (
+    NO_SLOWDOWN,
+    Slowdown,
+    episode_variance,
+    kept_share,
+    slowdown_of,
+)
 from service.model.fleet import Fleet
 from service.model.laws.law import Floats
 from service.model.sampled_spread import sampled
 from service.model.spread_types import MONTE_CARLO, Spread, empty_spread
 from service.model.step_noise import Moments, window_variance
-from service.model.unit_classes import unit_classes
+from service.model.unit_classes import Part, classes_of, lasting_of, parts_of, step_of
+from service.model.unit_members import Composition
 
 # Numbers that are worked on at once: memory.
 _AT_ONCE = 1 << 21
 
 
 def cluster_spread(
-    fleet: Fleet, *, seed: NDArray[np.int64], draws: NDArray[np.int64], num_steps: Floats
+    fleet: Fleet,
+    *,
+    seed: NDArray[np.int64],
+    draws: NDArray[np.int64],
+    num_steps: Floats,
+    window_hours: Floats,
 ) -> Spread:
     """By Monte Carlo over clusters with the expectation over steps inside."""
     found = empty_spread(fleet.num_points)
     found.method[:] = MONTE_CARLO
-    for point, classes in unit_classes(fleet):
-        one = fleet.part(slice(point, point + 1))
-        means = _means(
-            classes, int(seed[point]), num_clusters(int(draws[point])), int(one.num_removed[0])
-        )
-        moments = Moments(np.full(1, means.mean.mean()), np.full(1, means.step_variance))
-        noise = window_variance(one, moments, num_steps[point : point + 1])
-        sd = (means.bulk_variance + float(noise[0])) ** 0.5
-        values = sampled(means.mean, sd, float(one.outside_ratio[0]), int(seed[point]))
-        for name, value in values._asdict().items():
-            getattr(found, name)[point] = value
+    for part in parts_of(fleet):
+        for point, (row, classes) in enumerate(zip(part.rows.tolist(), classes_of(part))):
+            one = fleet.part(slice(row, row + 1))
+            clusters = Clusters(int(seed[row]), num_clusters(int(draws[row])), 0, 0)
+            slowdown = _slowdown(part, point)
+            means = _means(classes, clusters, int(one.num_removed[0]), slowdown)
+            moments = Moments(np.full(1, means.mean.mean()), np.full(1, means.step_variance))
+            noise = window_variance(one, moments, num_steps[row : row + 1])
+            if one.episodes is not None:
+                share = kept_share(one.episodes.mean_hours, window_hours[row : row + 1])
+                weight = slowdown.weight[:, np.newaxis]
+                noise += episode_variance(means.by_state, weight, one.outside_ratio, share)
+            sd = (means.bulk_variance + float(noise[0])) ** 0.5
+            values = sampled(means.mean, sd, float(one.outside_ratio[0]), clusters.seed)
+            for name, value in values._asdict().items():
+                getattr(found, name)[row] = value
     return found
 
 
-def _means(classes: list[Class], seed: int, draws: int, num_removed: int) -> ClusterMeans:
+def _slowdown(part: Part, point: int) -> Slowdown:
+    rows = slice(point, point + 1)
+    one = part.fleet.part(rows)
+    if one.episodes is None:
+        return NO_SLOWDOWN
+    composition = Composition(
+        node=None,
+        own=None,
+        kinds=(),
+        step=step_of(part, point),
+        replica=None if part.replica is None else part.replica.part(rows),
+    )
+    lasting = [source.part(rows) for source in lasting_of(part)]
+    return slowdown_of(one, lasting, composition.alone_rate)
+
+
+def _means(
+    classes: list[Class], clusters: Clusters, num_removed: int, slowdown: Slowdown
+) -> ClusterMeans:
     """A number of clusters at a time that does not move the results."""
     size = max(_AT_ONCE // max(one.num_drawn(num_removed) for one in classes), 1)
+    draws = clusters.draws
     parts = [
-        cluster_means(classes, Clusters(seed, draws, start, min(start + size, draws)), num_removed)
+        cluster_means(
+            classes,
+            clusters._replace(start=start, stop=min(start + size, draws)),
+            num_removed,
+            slowdown,
+        )
         for start in range(0, draws, size)
     ]
     share = np.array([len(part.mean) for part in parts]) / draws
@@ -49,4 +91,5 @@ def _means(classes: list[Class], seed: int, draws: int, num_removed: int) -> Clu
         mean=np.concatenate([part.mean for part in parts]),
         bulk_variance=float(share @ [part.bulk_variance for part in parts]),
         step_variance=float(share @ [part.step_variance for part in parts]),
+        by_state=np.tensordot(share, np.array([part.by_state for part in parts]), 1),
     )

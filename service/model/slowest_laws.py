@@ -18,6 +18,7 @@ from service.model.nodes import mapped_legendre
 from service.model.pooled_steps import classes_of, steps_of
 from service.model.rank_law import merged
 from service.model.removal import without_removed
+from service.model.step_quadrature import tightened
 
 _OUTSIDE = 1e-11
 _CHUNK_OF_ONE_LAW = 2048
@@ -57,16 +58,35 @@ def slowest_laws(fleet: Fleet) -> Iterator[SlowestLaw]:
             yield _tabulated(part, of_chunk) if size == _CHUNK else _of_one_law(part, of_chunk)
 
 
+def means_by_state(fleet: Fleet) -> Iterator[tuple[NDArray[np.intp], Floats, Floats]]:
+    """Rows, means and weights (states, points) in time, of the states that episodes make."""
+    fleet = without_removed(replace(fleet, common=None))
+    for layout in layouts_of(fleet):
+        for row in layout.rows.tolist():
+            rows = np.array([row])
+            part = fleet.part(rows)
+            steps = tightened(steps_of(part, layout._replace(rows=rows), classes_of(part)))
+            v, weight = _nodes(steps.breaks)
+            above = steps.above(v)
+            low = np.exp(steps.breaks[0])
+            yield rows, low + (above * (weight * np.exp(v))).sum(axis=1), steps.weight
+
+
 def integral_of(law: SlowestLaw) -> Integral:
     """P(slowest > t) at the nodes of an integral over t."""
-    breaks = law.breaks
+    v, weight = _nodes(law.breaks)
+    t = np.exp(v)
+    return Integral(t, weight * t, law.above(v))
+
+
+def _nodes(breaks: Floats) -> tuple[Floats, Floats]:
+    """(nodes, points) v and the weights of an integral over v, panel by panel."""
     rule = mapped_legendre(_NODES_OF_ONE_PANEL if len(breaks) == 2 else _NODES)
     width = breaks[1:] - breaks[:-1]
     v = breaks[:-1, np.newaxis] + width[:, np.newaxis] * rule.nodes[:, np.newaxis]
-    v = v.reshape(-1, v.shape[-1])
-    weight = (width[:, np.newaxis] * rule.weights[:, np.newaxis]).reshape(v.shape)
-    t = np.exp(v)
-    return Integral(t, weight * t, law.above(v))
+    weight = width[:, np.newaxis] * rule.weights[:, np.newaxis]
+    shape = (-1, breaks.shape[1])
+    return v.reshape(shape), weight.reshape(shape)
 
 
 def _shares(fleet: Fleet, layout: Layout) -> bool:
@@ -101,5 +121,5 @@ def _of_one_law(fleet: Fleet, layout: Layout) -> SlowestLaw:
 
 
 def _tabulated(fleet: Fleet, layout: Layout) -> SlowestLaw:
-    steps = steps_of(fleet, layout, classes_of(fleet))
+    steps = tightened(steps_of(fleet, layout, classes_of(fleet)))
     return SlowestLaw(layout.rows, lambda v: steps.above(v)[0], steps.breaks)

@@ -8,11 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.model.cluster_spread import cluster_spread
-from service.model.fleet import Fleet
+from service.model.fleet import Fleet, Source
 from service.model.lasting_spread import lasting_spread
 from service.model.laws.law import Floats
 from service.model.spread_types import Spread, empty_spread, put
 from service.model.steady_spread import steady_spread
+from service.model.unit_classes import NARROW
 
 __all__ = ["Spread", "spread_of"]
 
@@ -31,23 +32,60 @@ def spread_of(
     num_steps     (points,) in the window: the noise of the steps is averaged over them
     window_hours  (points,) the episodes' is averaged over it
 
-    NaN where it is not covered: backup workers beside persistent or node factors, and evicted GPUs
-    beside node factors.
+    NaN where it is not covered: backup workers beside lasting factors; GPUs of several speeds, or
+    evicted ones, in tensor-parallel groups that share a replica's factor beside lasting factors.
     """
-    lasting = fleet.persistent is not None or fleet.node is not None
-    if not lasting:
-        return steady_spread(fleet, num_steps)
-    per_step = (fleet.transient, fleet.replica, fleet.spikes)
+    if fleet.persistent is None and fleet.node is None:
+        return steady_spread(fleet, num_steps, window_hours)
     found = empty_spread(fleet.num_points)
-    covered = np.flatnonzero(_covered(fleet))
-    part = fleet.part(covered)
-    if all(source is None for source in per_step):
-        put(found, covered, lasting_spread(part))
-        return found
-    of_covered = {"seed": seed[covered], "draws": draws[covered], "num_steps": num_steps[covered]}
-    put(found, covered, cluster_spread(part, **of_covered))
+    exact = _is_exact(fleet)
+    rows = np.flatnonzero(exact)
+    put(found, rows, lasting_spread(fleet.part(rows)))
+    rows = np.flatnonzero(~exact & _is_covered(fleet))
+    sampled = cluster_spread(
+        fleet.part(rows),
+        seed=seed[rows],
+        draws=draws[rows],
+        num_steps=num_steps[rows],
+        window_hours=window_hours[rows],
+    )
+    put(found, rows, sampled)
     return found
 
 
-def _covered(fleet: Fleet) -> NDArray[np.bool_]:
-    return (fleet.num_backup == 0) & (fleet.num_removed == 0)
+def _is_exact(fleet: Fleet) -> NDArray[np.bool_]:
+    """(points,) where the steps of a cluster are as good as equal.
+
+    So they are where nothing is drawn per step. Where it is, but is narrow, its scatter between
+    steps is counted as one between clusters: under 1 % of their standard deviation.
+    """
+    simple = (fleet.num_removed == 0) & (fleet.num_backup == 0)
+    if fleet.node is None and _nothing_per_step(fleet):
+        simple[:] = True
+    if fleet.spikes is not None or fleet.episodes is not None:
+        simple[:] = False
+    ratio = _log_sd(fleet.transient, fleet.replica) / _log_sd(fleet.persistent, fleet.node)
+    is_exact: NDArray[np.bool_] = simple & (ratio < NARROW)
+    return is_exact
+
+
+def _is_covered(fleet: Fleet) -> NDArray[np.bool_]:
+    """(points,) where random clusters can be drawn."""
+    covered = fleet.num_backup == 0
+    if fleet.replica is not None:
+        covered &= (fleet.num_removed == 0) | (fleet.tensor_parallel_size == 1)
+    return covered
+
+
+def _nothing_per_step(fleet: Fleet) -> bool:
+    return fleet.transient is None and fleet.replica is None
+
+
+def _log_sd(*sources: Source | None) -> Floats:
+    """(points,) about the standard deviation of the product's logarithm; 0 for no source."""
+    variance: Floats = np.zeros(1)
+    for source in sources:
+        if source is not None:
+            low, high = source.law.at_score(np.array([[-1.0], [1.0]]), source.shape)
+            variance = variance + (np.log(high / low) / 2) ** 2
+    return np.sqrt(variance)

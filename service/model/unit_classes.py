@@ -57,15 +57,15 @@ class _Units(NamedTuple):
     expected: Floats
 
 
-def unit_classes(fleet: Fleet) -> Iterator[tuple[int, list[Class]]]:
-    """Each point's number and classes; points that are not covered are left out."""
+def parts_of(fleet: Fleet) -> Iterator[Part]:
+    """The points by the sizes of their units; points that are not covered are left out."""
     for layout in layouts_of(fleet):
         part = _part(fleet, layout)
         if part is not None:
-            yield from zip(layout.rows.tolist(), _classes(part), strict=True)
+            yield part
 
 
-def _classes(part: Part) -> Iterator[list[Class]]:
+def classes_of(part: Part) -> Iterator[list[Class]]:
     if part.size == 1 and len(part.own) == 1:
         for point in range(len(part.rows)):
             yield _of_gpus(part, point)
@@ -81,7 +81,7 @@ def _classes(part: Part) -> Iterator[list[Class]]:
 def _of_gpus(part: Part, point: int) -> list[Class]:
     rows = slice(point, point + 1)
     lasting = part.own[0].part(rows)
-    step = _step(part, point, log_sd(lasting.law, lasting.shape))
+    step = step_of(part, point)
     return [
         Class(
             law=GpuUnits(lasting=lasting, mean=float(part.fleet.mean[kind, point]), step=step),
@@ -96,8 +96,7 @@ def _of_nodes(part: Part, units: list[_Units], point: int) -> list[Class]:
     rows = slice(point, point + 1)
     own = part.own[0].part(rows) if part.own else None
     node = None if part.node is None else part.node.part(rows)
-    spread = [log_sd(source.law, source.shape) for source in (own, node) if source is not None]
-    step = _step(part, point, sum(sd * sd for sd in spread) ** 0.5)
+    step = step_of(part, point)
     classes = []
     for group, unit in enumerate(units):
         if unit.expected[point] > _FEWEST_UNITS:
@@ -119,17 +118,24 @@ def _of_nodes(part: Part, units: list[_Units], point: int) -> list[Class]:
     return classes
 
 
-def _step(part: Part, point: int, lasting_sd: float) -> StepFactor:
-    """A GPU's factor per step; where that is only spikes, with a shade of noise about them."""
+def step_of(part: Part, point: int) -> StepFactor:
+    """A GPU's factor per step; with a shade of noise where it has next to none."""
     rows = slice(point, point + 1)
     spikes = part.fleet.spikes
     probability, slowdown = 0.0, 1.0
     if spikes is not None:
         probability, slowdown = float(spikes.probability[point]), float(spikes.slowdown[point])
+    lasting = [source.part(rows) for source in lasting_of(part)]
+    narrowest = NARROW * sum(log_sd(source.law, source.shape) ** 2 for source in lasting) ** 0.5
     sources = [source.part(rows) for source in part.per_step]
-    if not sources:
-        sources = [narrow_lognormal(NARROW * lasting_sd)]
+    if sum(log_sd(source.law, source.shape) ** 2 for source in sources) < narrowest**2:
+        sources = [narrow_lognormal(narrowest)]
     return step_factor(sources, probability, slowdown)
+
+
+def lasting_of(part: Part) -> list[Source]:
+    """All lasting factors of a GPU."""
+    return part.own if part.node is None else [*part.own, part.node]
 
 
 def _units(part: Part) -> list[_Units]:
