@@ -5,7 +5,7 @@ node may be smaller. Each level is tabulated on panels that know where the copie
 Source: model page, section 3 (128 nodes x 8 GPUs, .04 x .03: 1.163968).
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -15,7 +15,11 @@ from service.model.fleet import Source
 from service.model.laws.law import Floats
 from service.model.mixing import Kinds, from_lowest, mixed_blocks
 from service.model.panels import finer, interpolated, nodes_of
-from service.model.rank_law import edges_of, middle_of, shifted
+from service.model.rank_law import copies_of, edges_of, middle_of, shifted
+
+# Where two copies of a law meet, the logarithm of survival has a bend: shorter panels there; more
+# copies cut each other's panels already.
+_PARTS_OF_PANEL = {2: 3, 3: 2}
 
 
 class Blocks(NamedTuple):
@@ -39,10 +43,11 @@ class Copies(NamedTuple):
         """Panels for a table of the law."""
         return shifted(edges_of(self.sources), self.shifts)
 
-    def breaks(self) -> Floats:
-        """Ends of the copies, ascending."""
+    def kinds(self, survivals: Callable[[Floats], Floats]) -> Kinds:
+        """Kinds of blocks that lie there."""
         first, last = edges_of(self.sources)[[0, -1]]
-        return shifted(np.stack([first, middle_of(self.sources), last]), self.shifts)
+        ends = np.stack([first, middle_of(self.sources), last])
+        return copies_of(ends, self.shifts, survivals)
 
 
 def sharing(outer: Source, parts: Blocks, compositions: Floats, copies: Copies) -> Blocks:
@@ -57,17 +62,15 @@ def sharing(outer: Source, parts: Blocks, compositions: Floats, copies: Copies) 
     def survivals(v: Floats) -> Floats:
         return mixed_blocks(outer, inner, sizes, v)
 
-    return Blocks(compositions, Kinds(survivals, copies.breaks()))
+    return Blocks(compositions, copies.kinds(survivals))
 
 
 def tabulated(blocks: Blocks, copies: Copies) -> Blocks:
     """The same blocks, looked up in a table: for those that are asked for often."""
-    edges = finer(copies.edges(), 1 if len(copies.shifts) == 1 else 3)
+    edges = finer(copies.edges(), _PARTS_OF_PANEL.get(len(copies.shifts), 1))
     survival = blocks.kinds.survivals(nodes_of(edges))
     table = interpolated(edges, np.log(np.clip(survival, np.finfo(np.float64).tiny, 1)))
-    return Blocks(
-        blocks.compositions, Kinds(lambda v: np.exp(table.values(v)), blocks.kinds.breaks)
-    )
+    return Blocks(blocks.compositions, copies.kinds(lambda v: np.exp(table.values(v))))
 
 
 def node_compositions(num_classes: int, node_size: int, last_size: float) -> Floats:

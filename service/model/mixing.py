@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import special
 
 from service.model.falling_root import bracket_of_root
@@ -21,7 +22,11 @@ from service.model.scores import LogFactor, score_at
 
 # Rate at which a block exceeds but for one case in 1e16, and how close to meet its place.
 _SURELY, _ENDS_TO = 36.7, 2e-3
-_NODES = 28
+_NODES_OF_PANEL = 28
+# More segments than these are covered by panels of their own.
+_FEW_SEGMENTS, _PANELS = 2, 4
+# Part of the panels for where survival changes; the rest is for the normal density between.
+_CHANGING = 0.8
 _TILE = 1 << 15
 _TINY = float(np.finfo(np.float64).tiny)
 
@@ -33,10 +38,12 @@ class Kinds(NamedTuple):
                points), exact in the upper tail
     breaks     (breaks, points) ascending: survival is smooth between neighbours; below the first
                every kind exceeds v, above the last none does
+    changing   (breaks - 1, points) whether survival changes between neighbours
     """
 
     survivals: Callable[[Floats], Floats]
     breaks: Floats
+    changing: NDArray[np.bool_]
 
 
 def from_lowest(kinds: Kinds, parts: float) -> Kinds:
@@ -50,8 +57,8 @@ def from_lowest(kinds: Kinds, parts: float) -> Kinds:
 
     def excess(v: Floats) -> Floats:
         rate: Floats = rate_of(kinds.survivals(v).min(axis=0))
-        log_rate: Floats = np.log(np.maximum(rate, _TINY))
-        return log_rate - target
+        from_target: Floats = np.log(np.maximum(rate, _TINY)) - target
+        return from_target
 
     lowest, _ = bracket_of_root(excess, breaks[:1], breaks[-1:], _ENDS_TO)
     return kinds._replace(breaks=np.maximum(breaks, lowest))
@@ -62,7 +69,7 @@ def mixed_one(outer: Source, inner: Kinds, v: Floats) -> Floats:
     found = np.empty(v.shape)
     factor = LogFactor(outer)
     for tile in _tiles(inner, v):
-        tail, scores, weights = _rule(outer, inner.breaks, v[tile])
+        tail, scores, weights = _rule(outer, inner, v[tile])
         survival = inner.survivals(v[tile] - factor.at(scores))[0]
         survival *= weights
         survival.sum(axis=0, out=found[tile])
@@ -78,7 +85,7 @@ def mixed_blocks(outer: Source, inner: Kinds, sizes: Floats, v: Floats) -> Float
     found = np.empty((len(sizes), *v.shape))
     factor = LogFactor(outer)
     for tile in _tiles(inner, v):
-        tail, scores, weights = _rule(outer, inner.breaks, v[tile])
+        tail, scores, weights = _rule(outer, inner, v[tile])
         rates = rate_of(inner.survivals(v[tile] - factor.at(scores)))
         for block, of_kind in enumerate(sizes):
             found[block, tile] = tail + _mean_exceeding(rates, of_kind, weights)
@@ -98,19 +105,41 @@ def _mean_exceeding(rates: Floats, numbers: Floats, weights: Floats) -> Floats:
 
 def _tiles(inner: Kinds, v: Floats) -> Iterator[slice]:
     """Rows of v whose nodes stay in the cache together."""
-    num_nodes = (len(inner.breaks) - 1) * _NODES
+    num_segments = len(inner.breaks) - 1
+    num_nodes = _NODES_OF_PANEL * (num_segments if num_segments <= _FEW_SEGMENTS else _PANELS)
     rows = max(_TILE // (num_nodes * v.shape[1]), 1)
     for start in range(0, len(v), rows):
         yield slice(start, start + rows)
 
 
-def _rule(outer: Source, breaks: Floats, v: Floats) -> tuple[Floats, Floats, Floats]:
+def _rule(outer: Source, inner: Kinds, v: Floats) -> tuple[Floats, Floats, Floats]:
     """The normal tail where every block exceeds v, scores and weights (nodes, *v.shape)."""
-    ends = score_at(outer, v - breaks[:, np.newaxis])
-    rule = legendre(_NODES)
-    nodes, weights = (values[:, np.newaxis, np.newaxis] for values in rule)
+    ends = score_at(outer, v - inner.breaks[:, np.newaxis])
+    if len(inner.changing) > _FEW_SEGMENTS:
+        ends = _even(ends, inner.changing)
+    nodes, weights = (values[:, np.newaxis, np.newaxis] for values in legendre(_NODES_OF_PANEL))
     width = (ends[:-1] - ends[1:])[:, np.newaxis]
     scores = ends[1:, np.newaxis] + width * nodes
     density = np.exp(-0.5 * scores * scores)
     density *= width * (weights / np.sqrt(2 * np.pi))
     return special.ndtr(-ends[0]), scores.reshape(-1, *v.shape), density.reshape(-1, *v.shape)
+
+
+def _even(ends: Floats, changing: NDArray[np.bool_]) -> Floats:
+    """Ends of panels that hold equal parts of where survival changes; (ends, rows, points).
+
+    Many copies of a law overlap, or lie beyond all scores: a panel for each would be wasted.
+    """
+    lengths = ends[:-1] - ends[1:]
+    parts = np.zeros_like(lengths)
+    for part, where in ((_CHANGING, changing), (1 - _CHANGING, ~changing)):
+        chosen = lengths * where[:, np.newaxis]
+        parts += part * chosen / np.maximum(chosen.sum(axis=0), _TINY)
+    before = np.cumsum(parts, axis=0) - parts
+    whole = before[-1] + parts[-1]
+    even = np.empty((_PANELS + 1, *ends.shape[1:]))
+    for number in range(_PANELS + 1):
+        passed = (number / _PANELS * whole - before) / np.maximum(parts, _TINY)
+        even[number] = ends[0] - (np.clip(passed, 0, 1) * lengths).sum(axis=0)
+    even[-1] = ends[-1]
+    return even

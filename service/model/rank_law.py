@@ -5,7 +5,7 @@ GPUs is the same table, shifted by the logarithm of its mean; a spike is a furth
 probability: P(X spike > t) = (1 - p) S(t) + p S(t / slowdown).
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -65,12 +65,22 @@ class RankLaw(NamedTuple):
     def kinds(self) -> Kinds:
         """The classes, for what is built of them."""
         first, last = self.table.edges[0], self.table.edges[-1]
-        return Kinds(self.survivals, shifted(np.stack([first, self.middle, last]), self.shifts()))
+        return copies_of(np.stack([first, self.middle, last]), self.shifts(), self.survivals)
 
 
 def middle_of(sources: Sequence[Source]) -> Floats:
     """(points,) a place in the upper half of the product's distribution."""
     return path(sources, np.full(sources[0].shape.shape[1], _MIDDLE))
+
+
+def copies_of(ends: Floats, shifts: Floats, survivals: Callable[[Floats], Floats]) -> Kinds:
+    """Kinds that lie where copies of a law do; ends (first, middle, last; points) of the law."""
+    breaks = shifted(ends, shifts)
+    middle = (breaks[:-1] + breaks[1:]) / 2
+    within = (middle[np.newaxis] >= (ends[0] + shifts)[:, np.newaxis]) & (
+        middle[np.newaxis] <= (ends[-1] + shifts)[:, np.newaxis]
+    )
+    return Kinds(survivals, breaks, within.any(axis=0))
 
 
 def shifted(edges: Floats, shifts: Floats) -> Floats:

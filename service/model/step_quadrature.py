@@ -28,7 +28,7 @@ _COMMON_SCORE = 5.0
 # -log of the distribution function at the ends of the integral, and how close to meet it.
 _AT_ENDS = np.array([30.0, 1e-13])
 _ENDS_TO = 2e-3
-_NODES_ALONE, _NODES_OF_PANEL = 56, 40
+_NODES_ALONE, _NODES_OF_PANEL = 56, 48
 # Panels of the table of the slowest between two breaks.
 _PARTS_OF_PANEL = 20
 
@@ -128,7 +128,8 @@ def _roots_with_common(steps: Steps, common: Source) -> Floats:
     survival = _over_time(steps.weight, steps.above(table_nodes(edges)))
     log_survival = np.log(np.clip(survival, np.finfo(np.float64).tiny, 1))
     table = interpolated(edges, log_survival[np.newaxis])
-    slowest = Kinds(lambda v: np.exp(table.values(v)), steps.breaks)
+    everywhere = np.ones((len(steps.breaks) - 1, steps.breaks.shape[1]), dtype=np.bool_)
+    slowest = Kinds(lambda v: np.exp(table.values(v)), steps.breaks, everywhere)
     score = np.full(len(PROBABILITIES), _COMMON_SCORE)[:, np.newaxis]
     return falling_root(
         lambda v: _log_rate(mixed_one(common, slowest, v)) - _TARGETS,
