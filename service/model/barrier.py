@@ -2,7 +2,7 @@
 
 With n_g GPUs in group g, each taking m_g X (m_g = 1 / speed, X of mean 1), the slowest is at most t
 with probability exp(-L(t)), L(t) = sum_g n_g (-log(1 - P(m_g X > t))). The expectation is
-hi - the integral of exp(-L) from lo to hi, by 44 to 56 fixed nodes; the quantiles solve
+hi - the integral of exp(-L) from lo to hi, by 44 to 64 fixed nodes; the quantiles solve
 L(t) = -log p, starting between two of the same nodes. Recipes and rejected ones:
 `.github/decisions/0001-quadrature-of-the-maximum.md`.
 """

@@ -1,6 +1,7 @@
 """The slowest of a fleet by brute force, from scipy.stats: no code of the service in it."""
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -44,6 +45,7 @@ class Factor:
         return float(self.law.isf(OUTSIDE**power / num_gpus))
 
 
+@lru_cache(maxsize=1024)
 def weibull_exponent(cv: float) -> float:
     """The k of a Weibull factor, from Gamma's infinite product: no difference of logarithms."""
     n = np.arange(1.0, 20_001)
@@ -122,7 +124,7 @@ def quantile_of_slowest(kind: str, cv: float, fleet: Fleet, p: float, skew: floa
 
     low = max(mean * factor.low(num_gpus) for num_gpus, mean in fleet)
     high = max(mean * factor.high(num_gpus) for num_gpus, mean in fleet)
-    return float(optimize.brentq(excess, low, high, xtol=1e-13 * high, rtol=1e-13))
+    return float(optimize.brentq(excess, low, high, xtol=1e-13 * abs(low), rtol=1e-13))
 
 
 def random_fleets(

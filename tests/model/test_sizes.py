@@ -4,21 +4,24 @@ import numpy as np
 import pytest
 
 from service.model.barrier import Groups, slowest_of
-from service.model.distributions import FAMILIES, law_of
+from service.model.distributions import EMPIRICAL, FAMILIES, law_of
 from service.model.sizes import DEGREE, NUM_PANELS, WORTHWHILE_POINTS, slowest_of_sizes
 
-KINDS = ("normal", "lognormal", "gamma")
+KINDS = FAMILIES[1:EMPIRICAL]
+SKEW = 2.5
 
 
 def groups(kind: str, cv: float, sizes: list[float], *slow: tuple[float, float]) -> Groups:
     num_gpus = np.array([sizes, *([count] * len(sizes) for count, _ in slow)], dtype=np.float64)
     mean = np.array([[1.0] * len(sizes), *([1 / speed] * len(sizes) for _, speed in slow)])
-    return Groups(law_of(FAMILIES.index(kind)), num_gpus, mean, np.full((1, len(sizes)), cv))
+    shape = np.array([[cv] * len(sizes), [SKEW] * len(sizes)])
+    return Groups(law_of(FAMILIES.index(kind)), num_gpus, mean, shape)
 
 
 @pytest.mark.parametrize(
     ("kind", "cv"),
-    [(kind, cv) for kind in KINDS for cv in (0.002, 0.05, 0.3)] + [("lognormal", 1), ("gamma", 1)],
+    [(kind, cv) for kind in KINDS for cv in (0.002, 0.05, 0.3, 1.0) if kind != "normal" or cv < 1]
+    + [("pareto", 3.0)],
 )
 @pytest.mark.parametrize("slow", [(), ((1.0, 0.9),), ((40.0, 0.97), (2.0, 0.7))])
 def test_panels_agree_with_direct_points(
@@ -60,7 +63,7 @@ def test_points_of_different_keys_are_kept_apart() -> None:
     key = rng.integers(0, 4, num_points)
     cv = np.array([0.01, 0.05, 0.1, 0.3])[key]
     sizes = rng.integers(1, 10_000_001, num_points).astype(np.float64)
-    fleet = groups("normal", 0.1, sizes.tolist())._replace(shape=cv[np.newaxis])
+    fleet = groups("normal", 0.1, sizes.tolist())._replace(shape=np.vstack([cv, cv]))
     found = slowest_of_sizes(fleet, key)
     direct = slowest_of(fleet)
     np.testing.assert_allclose(found.mean, direct.mean, rtol=1e-10)

@@ -11,7 +11,8 @@ from service.model.laws.law import Floats, Light, rate_of
 
 MAX_QUANTILES = 10_001
 _MAX_VALUE = 1e12
-_HALVINGS = 30
+_UPPER_HALVINGS = 30
+_LOWER_HALVINGS = 8
 
 
 class Empirical(
@@ -64,10 +65,12 @@ class Table(Light):
     def halved(self) -> Floats:
         """The knots and the places of P(X > x) = 1/2, 1/4 … 2^-30: a piece at most halves it.
 
-        Ten million GPUs are above the last with a probability of 0.01.
+        Ten million GPUs are above the last with a probability of 0.01. And the first interval in
+        halves, where the distribution function of a fraction more than one GPU starts like a root.
         """
-        halves = 2.0 ** -np.arange(1.0, _HALVINGS + 1)
-        return np.union1d(self.knots, self.upper_quantile(halves, halves))
+        upper = 2.0 ** -np.arange(1.0, _UPPER_HALVINGS + 1)
+        lower = 1 - 2.0 ** -np.arange(1.0, _LOWER_HALVINGS + 1) / self.num_observations
+        return np.union1d(self.knots, self.upper_quantile(np.append(lower, upper), upper))
 
     @cached_property
     def cv(self) -> float:
