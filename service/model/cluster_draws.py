@@ -69,7 +69,7 @@ def _exponentials(clusters: Clusters, group: int, rows: int) -> Floats:
 
 @lru_cache(maxsize=STRATIFIED_ROWS)
 def _strata(seed: int, draws: int, group: int, row: int) -> Floats:
-    """(draws,) each block's random permutation of 0, 1, …"""
+    """(draws,) each block's random permutation of 0, 1, and so on."""
     first = row * _ROW_WORDS
     order = upper_uniforms(seed, STRATA + group, first, first + draws)
     return order.reshape(NUM_BLOCKS, -1).argsort(axis=1).ravel().astype(np.float64)

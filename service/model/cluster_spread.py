@@ -37,7 +37,9 @@ def cluster_spread(
     found = empty_spread(fleet.num_points)
     found.method[:] = MONTE_CARLO
     for part in parts_of(fleet):
-        for point, (row, classes) in enumerate(zip(part.rows.tolist(), classes_of(part))):
+        for point, (row, classes) in enumerate(
+            zip(part.rows.tolist(), classes_of(part), strict=True)
+        ):
             one = fleet.part(slice(row, row + 1))
             clusters = Clusters(int(seed[row]), num_clusters(int(draws[row])), 0, 0)
             slowdown = _slowdown(part, point)

@@ -37,7 +37,7 @@ class Bulk(Protocol):
         """(nodes,) -log of its probability to pass t."""
 
     def variance(self, share: Floats, /) -> float:
-        """Of the integral of its passing × share over its lasting factors, over the mean one."""
+        """Of the integral of passing (over the mean one) times share over its lasting factors."""
 
 
 class Units(Protocol):
@@ -150,6 +150,14 @@ def top_by_gpu(classes: Sequence[Class], clusters: Clusters, num_removed: int) -
     lasting_sd = min(one.law.lasting_log_sd for one in classes)
     distance = min(_LASTING_SD * lasting_sd, _STEP_SD * step.log_sd)
 
+    def rate_of_each(t: Floats) -> Floats:
+        """Where interpolation has a pole in its way."""
+        found = np.empty((size, len(t)))
+        slowness = np.exp(log_slowness)
+        for node, of_node in zip(t.tolist(), found.T, strict=True):
+            of_node[:] = np.bincount(cluster, step.rate(node / slowness), size)
+        return found
+
     def rate(t: Floats) -> Floats:
         lowest = np.log(t[0] / step.high(np.full(1, _NEVER))[0])
         sums = entry_sums(np.maximum(log_slowness, lowest), cluster, size, distance)
@@ -160,7 +168,7 @@ def top_by_gpu(classes: Sequence[Class], clusters: Clusters, num_removed: int) -
         slowest=(float(slowest.max()), float(slowest.min())),
         num_bulk=_num_bulk(classes, [of_class.number for of_class in drawn]),
         limits=[of_class.limit for of_class in drawn],
-        rate=rate,
+        rate=rate_of_each if step.is_abrupt else rate,
     )
 
 

@@ -82,17 +82,17 @@ def _lasting_factors(sources: Sequence[Source]) -> tuple[Floats, Floats]:
 def effective(mean: Floats, weight: Floats, outside_ratio: Floats | float) -> Floats:
     """The factor of which the time average of 1 / (outside + factor) is made; states first."""
     if len(mean) == 1:
-        return mean[0]
+        only: Floats = mean[0]
+        return only
     found: Floats = 1 / (weight.T @ (1 / (outside_ratio + mean))) - outside_ratio
     return found
 
 
 def episode_variance(mean: Floats, weight: Floats, outside_ratio: Floats, share: Floats) -> Floats:
-    """(points,) of the window's effective factor, from the states' means and weights (states,
-    points).
+    """(points,) of the window's effective factor.
 
-    The delta method on 1 / (rho + m), whose time average over the window keeps `share` of the
-    variance that a moment has.
+    mean, weight (states, points): of the states. The delta method on 1 / (rho + m), whose time
+    average over the window keeps `share` of the variance that a moment has.
     """
     reciprocal = 1 / (outside_ratio + mean)
     average = (weight * reciprocal).sum(axis=0)
@@ -102,8 +102,10 @@ def episode_variance(mean: Floats, weight: Floats, outside_ratio: Floats, share:
 
 
 def kept_share(mean_hours: Floats, window_hours: Floats) -> Floats:
-    """(points,) of a moment's variance in the average over a window: what is remembered decays as
-    e^(-age / mean_hours), so 2 τ/T (1 - (1 - e^(-T/τ)) τ/T)."""
+    """(points,) of a moment's variance that the average over a window keeps.
+
+    What is remembered decays as e^(-age / mean_hours): 2 τ/T (1 - (1 - e^(-T/τ)) τ/T).
+    """
     ratio = mean_hours / window_hours
     found: Floats = 2 * ratio * (1 + np.expm1(-1 / ratio) * ratio)
     return found

@@ -37,7 +37,7 @@ class GpuBulk:
     passing: Floats
 
     def variance(self, share: Floats) -> float:
-        """Of the integral of passing × share over its states; share is (nodes,)."""
+        """Of the integral of passing times share over its states; share is (nodes,)."""
         effect = self.passing @ share
         centred = effect - self.weight @ effect
         return float(self.weight @ (centred * centred))
@@ -58,8 +58,8 @@ class GpuUnits:
 
     @property
     def by_gpu(self) -> bool:
-        """A unit is a GPU."""
-        return False
+        """A unit is a GPU; one by one they are needed where the step's law has a pole."""
+        return self.step.is_abrupt
 
     def gpus(self, drawn: Drawn, clusters: Clusters, group: int) -> tuple[NDArray[np.intp], Floats]:
         """Cluster and log slowness of each drawn GPU."""

@@ -1,7 +1,7 @@
 """Units of several GPUs that share a lasting factor: nodes, or tensor-parallel groups.
 
-A unit's slowness is Y = A × the largest m_i P_i of its GPUs (A the node's factor, P a GPU's own,
-m = 1 / speed). With h(t, y) = P(m P T <= t | m P <= y), a unit of slowness y passes t with
+A unit's slowness is Y = A times the largest m_i P_i of its GPUs (A the node's factor, P a GPU's
+own, m = 1 / speed). With h(t, y) = P(m P T <= t | m P <= y), a unit of slowness y passes t with
 probability F(t / y) E[Π h(t / A, y / A) over its other GPUs | Y = y]; one below c, with
 E[Π h(t / A, c / A) over all of its GPUs | Y < c]. GPUs of a tensor-parallel group share a step's
 factor R besides: Π becomes a product over groups of E[Π h(t / (A R), ·)].
@@ -43,7 +43,7 @@ class NodeBulk:
     members: list[tuple[float, Members]]
 
     def variance(self, share: Floats) -> float:
-        """Of the integral of passing × share over units: between shared factors, and within."""
+        """Of the integral of passing times share over units: between shared factors, and within."""
         effect = self.passing @ share
         centred = effect - self.weight @ effect
         variance = centred * centred
@@ -75,7 +75,8 @@ class NodeUnits:
     @property
     def by_gpu(self) -> bool:
         """Where its GPUs differ and share nothing in a step, their scatter is drawn."""
-        return self._composition.own is not None and self._composition.replica is None
+        differ = self._composition.own is not None or self.step.is_abrupt
+        return differ and self._composition.replica is None
 
     def gpus(self, drawn: Drawn, clusters: Clusters, group: int) -> tuple[NDArray[np.intp], Floats]:
         """Cluster and log slowness of each GPU of the drawn units."""
@@ -85,7 +86,7 @@ class NodeUnits:
     @property
     def num_gpus(self) -> int:
         """Of a unit."""
-        return round(sum(kind.count for kind in self._composition.kinds))
+        return round(sum(kind.number for kind in self._composition.kinds))
 
     def slowness(self, log_rank: Floats) -> Floats:
         """(units,) the persistent factor of that rank."""
@@ -111,7 +112,7 @@ class NodeUnits:
         members = unit.members(t, score, bound)
         passing = np.exp(-unit.total_rate(t, score, bound, members))
         rate = rate_of(weight @ (1 - passing))
-        counts = [kind.count for kind in unit.kinds]
+        counts = [kind.number for kind in unit.kinds]
         return NodeBulk(
             rate=rate,
             weight=weight,
@@ -137,4 +138,5 @@ class NodeUnits:
             for row in range(4 - level):
                 left, right = places[row], places[row + level]
                 table[row] = (left * table[row + 1] - right * table[row]) / (left - right)
-        return table[0]
+        found: Floats = table[0]
+        return found

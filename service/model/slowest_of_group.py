@@ -5,7 +5,6 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special
 
-from service.model.fleet import Source
 from service.model.laws.law import Floats, Law
 
 

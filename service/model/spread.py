@@ -59,7 +59,7 @@ def _is_exact(fleet: Fleet) -> NDArray[np.bool_]:
     So they are where nothing is drawn per step. Where it is, but is narrow, its scatter between
     steps is counted as one between clusters: under 1 % of their standard deviation.
     """
-    simple = (fleet.num_removed == 0) & (fleet.num_backup == 0)
+    simple: NDArray[np.bool_] = (fleet.num_removed == 0) & (fleet.num_backup == 0)
     if fleet.node is None and _nothing_per_step(fleet):
         simple[:] = True
     if fleet.spikes is not None or fleet.episodes is not None:
@@ -71,7 +71,7 @@ def _is_exact(fleet: Fleet) -> NDArray[np.bool_]:
 
 def _is_covered(fleet: Fleet) -> NDArray[np.bool_]:
     """(points,) where random clusters can be drawn."""
-    covered = fleet.num_backup == 0
+    covered: NDArray[np.bool_] = fleet.num_backup == 0
     if fleet.replica is not None:
         covered &= (fleet.num_removed == 0) | (fleet.tensor_parallel_size == 1)
     return covered

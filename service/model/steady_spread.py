@@ -34,7 +34,7 @@ def steady_spread(fleet: Fleet, num_steps: Floats, window_hours: Floats) -> Spre
 
 
 def normal_spread(mean: Floats, variance: Floats, rho: Floats) -> Spread:
-    """m normal with these (points,) moments, by the delta method."""
+    """Spread of a normal m with these (points,) moments, by the delta method."""
     sd = np.sqrt(variance)
     zero = np.zeros_like(mean)
     value = 1 / (rho + mean)

@@ -15,7 +15,7 @@ from service.model.laws.law import Floats
 from service.model.nodes import legendre
 from service.model.scores import log_at
 from service.model.slowest_correlation import inflation
-from service.model.slowest_laws import Integral, SlowestLaw, integral_of, slowest_laws
+from service.model.slowest_laws import SlowestLaw, integral_of, slowest_laws
 
 _TAIL_STEP = 1e-3
 _TINY = np.finfo(np.float64).tiny
@@ -59,7 +59,7 @@ def _tail(law: SlowestLaw, low: Floats) -> tuple[Floats, Floats]:
 
 
 def window_variance(fleet: Fleet, moments: Moments, num_steps: Floats) -> Floats:
-    """(points,) of the window's mean of slowest × common."""
+    """(points,) of the window's mean of slowest times common."""
     variance = moments.variance
     if fleet.transient is not None and fleet.autocorrelation.any():
         equal = _equal_gpus(fleet, fleet.transient, moments.mean)
@@ -73,7 +73,8 @@ def window_variance(fleet: Fleet, moments: Moments, num_steps: Floats) -> Floats
 def _variance_of(source: Source) -> Floats:
     """(points,) of a factor of mean 1: from its quantiles where a table of them is the law."""
     if isinstance(source.law, type):
-        return source.shape[0] ** 2
+        known: Floats = source.shape[0] ** 2
+        return known
     score, weight = _scores()
     distance = source.law.at_score(score[:, np.newaxis], source.shape) - 1
     variance: Floats = weight @ (distance * distance)

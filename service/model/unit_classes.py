@@ -6,7 +6,7 @@ tensor-parallel group where it shares a replica's, else a GPU.
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,7 @@ from service.model.blocks import expected_blocks, node_compositions
 from service.model.cluster_tops import Class
 from service.model.fleet import Fleet, Source
 from service.model.gpu_units import GpuUnits
-from service.model.laws.law import Floats
+from service.model.laws.law import Floats, Law
 from service.model.layouts import Layout, layouts_of
 from service.model.node_units import NodeUnits
 from service.model.rank_law import merged
@@ -25,7 +25,7 @@ from service.model.unit_members import Composition, Kind
 
 _FEWEST_UNITS = 1e-4
 NARROW = 0.02
-"""Standard deviation of a step over that of the lasting factors: narrower ones have their own way."""
+"""Standard deviation of a step over that of the lasting factors: no narrower ones are sampled."""
 
 
 class Part(NamedTuple):
@@ -66,6 +66,7 @@ def parts_of(fleet: Fleet) -> Iterator[Part]:
 
 
 def classes_of(part: Part) -> Iterator[list[Class]]:
+    """Those of each point."""
     if part.size == 1 and len(part.own) == 1:
         for point in range(len(part.rows)):
             yield _of_gpus(part, point)
@@ -148,8 +149,7 @@ def _units(part: Part) -> list[_Units]:
 
 
 def _part(fleet: Fleet, layout: Layout) -> Part | None:
-    """None where groups of GPUs of several speeds share a replica's factor, and where its groups
-    have spikes but nothing else per GPU."""
+    """None where a replica's groups hold several speeds, or have spikes as their GPUs' only own."""
     of_rows = fleet.part(layout.rows)
     grouped, in_nodes = layout.group_size > 1, layout.node_size > 1
     if grouped and ((of_rows.num_gpus > 0).sum(axis=0).max() > 1):
@@ -173,16 +173,16 @@ def _part(fleet: Fleet, layout: Layout) -> Part | None:
 
 def _of_groups(part: Part) -> Part:
     """Where nothing but the replica's factor is drawn per step: its groups are as GPUs."""
-    assert part.replica is not None
+    # Its class has what is asked of a lasting factor's law here, and no more.
     own = [
-        Source(law=SlowestOf(law=source.law, number=float(part.group)), shape=source.shape)
+        Source(law=cast("Law", SlowestOf(law=source.law, number=part.group)), shape=source.shape)
         for source in part.own
     ]
     num_gpus = part.fleet.num_gpus / part.group
     return part._replace(
         fleet=replace(part.fleet, num_gpus=num_gpus),
         own=own,
-        per_step=[part.replica],
+        per_step=[cast("Source", part.replica)],
         replica=None,
         group=1,
         size=part.size // part.group,

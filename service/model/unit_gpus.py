@@ -29,7 +29,7 @@ def drawn_gpus(
 ) -> tuple[NDArray[np.intp], Floats]:
     """Cluster and log slowness of each GPU of the units at y (entries,)."""
     kinds = composition.kinds
-    counts = [round(kind.count) for kind in kinds]
+    counts = [round(kind.number) for kind in kinds]
     if composition.own is None:
         means = np.repeat(np.log([kind.mean for kind in kinds]), counts)
         alone = log_y[:, np.newaxis] + means - means.max()
@@ -38,7 +38,7 @@ def drawn_gpus(
     rows = (int(drawn.row.max(initial=-1)) + 1) * width
     numbers = _uniforms(clusters, group, rows).reshape(-1, width, clusters.stop - clusters.start)
     uniform = numbers[drawn.row, :, drawn.cluster].T
-    score = _shared_scores(composition, drawn, log_y, uniform[0])
+    score = _shared_scores(composition, log_y, uniform[0])
     kind_of_gpu = np.repeat(np.arange(len(kinds)), counts)
     log_mean = np.log([kind.mean for kind in kinds])[kind_of_gpu][:, np.newaxis]
     log_shared = composition.log_node(score)
@@ -51,9 +51,7 @@ def drawn_gpus(
     return np.tile(drawn.cluster, len(log_slowness)), log_slowness.ravel()
 
 
-def _shared_scores(
-    composition: Composition, drawn: Drawn, log_y: Floats, uniform: Floats
-) -> Floats:
+def _shared_scores(composition: Composition, log_y: Floats, uniform: Floats) -> Floats:
     """(entries,) by a table of quantiles over units and levels."""
     if composition.node is None:
         return np.zeros_like(log_y)
@@ -84,7 +82,8 @@ def _slowest_gpus(
     if len(counts) == 1:
         return np.zeros(len(log_y), dtype=np.intp)
     shares = np.cumsum(slowest_kinds(composition, score, log_y), axis=0)
-    return starts[(uniform > shares[:-1]).sum(axis=0)]
+    first: NDArray[np.intp] = starts[(uniform > shares[:-1]).sum(axis=0)]
+    return first
 
 
 @lru_cache(maxsize=16)

@@ -5,7 +5,7 @@ slowness of every GPU: `score` and `log_y` are (states,).
 """
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 
@@ -28,7 +28,7 @@ class Kind(NamedTuple):
     """GPUs of one speed in the unit: m = 1 / speed, and how many."""
 
     mean: float
-    count: float
+    number: float
 
 
 class Members(NamedTuple):
@@ -64,7 +64,7 @@ class Composition:
     def lasting_log_sd(self) -> float:
         """About the standard deviation of the logarithm of a GPU's lasting factor."""
         sources = [source for source in (self.node, self.own) if source is not None]
-        return sum(sd_of(source) ** 2 for source in sources) ** 0.5
+        return float(np.sqrt(sum(sd_of(source) ** 2 for source in sources)))
 
     def log_node(self, score: Floats) -> Floats:
         """The logarithm of the shared factor; score is of any shape."""
@@ -88,16 +88,19 @@ class Composition:
     def total_rate(self, t: Floats, score: Floats, log_y: Floats, members: list[Members]) -> Floats:
         """(states, nodes) -log P(all GPUs pass t)."""
         if self.replica is not None:
-            return self.kinds[0].count / self.group_size * self._group_rate(t, score, log_y)
+            groups = self.kinds[0].number / self.group_size
+            of_groups: Floats = groups * self._group_rate(t, score, log_y)
+            return of_groups
         counted = zip(self.kinds, members, strict=True)
-        return np.asarray(sum(kind.count * of_kind.rate for kind, of_kind in counted))
+        return np.asarray(sum(kind.number * of_kind.rate for kind, of_kind in counted))
 
     def rate_of_others(self, t: Floats, score: Floats, log_y: Floats) -> Floats:
         """(kinds, states, nodes) of all to pass t, given that one at y does, of each kind."""
         if self.replica is None:
             members = self.members(t, score, log_y)
             total = self.total_rate(t, score, log_y, members)
-            return np.maximum(total - np.array([one.rate for one in members]), 0)
+            rest: Floats = np.maximum(total - np.array([one.rate for one in members]), 0)
+            return rest
         (kind,) = self.kinds
         y = np.exp(log_y)[:, np.newaxis]
         together, alone = np.zeros((2, len(score), len(t)))
@@ -106,7 +109,7 @@ class Composition:
             rate = self._members(kind, t / factor, score, log_y).rate
             together += of_slowest * np.exp(-(self.group_size - 1) * rate)
             alone += of_slowest
-        rest = (kind.count / self.group_size - 1) * self._group_rate(t, score, log_y)
+        rest = (kind.number / self.group_size - 1) * self._group_rate(t, score, log_y)
         of_group = -np.log(np.maximum(together, _TINY) / np.maximum(alone, _TINY))
         return (rest + np.maximum(of_group, 0))[np.newaxis]
 
@@ -118,7 +121,7 @@ class Composition:
             for kind in self.kinds:
                 p = np.exp(log_y - np.log(kind.mean) - log_a)
                 of_kind = self.own.law.rate(p[..., np.newaxis], self.own.shape)[..., 0]
-                total += kind.count * of_kind
+                total += kind.number * of_kind
         return total
 
     def _members(self, kind: Kind, t: Floats, score: Floats, log_y: Floats) -> Members:
@@ -147,11 +150,11 @@ class Composition:
 
     def _replica_factors(self) -> tuple[Floats, Floats]:
         """Nodes and weights of the factor that a group shares in a step."""
-        assert self.replica is not None
+        replica = cast("Source", self.replica)
         rule = legendre(_REPLICA_NODES)
         score = LOWEST + (HIGHEST - LOWEST) * rule.nodes
         weight = rule.weights * np.exp(-score * score / 2)
-        return np.exp(log_at(self.replica, score[:, np.newaxis])[:, 0]), weight / weight.sum()
+        return np.exp(log_at(replica, score[:, np.newaxis])[:, 0]), weight / weight.sum()
 
 
 def sd_of(source: Source) -> float:

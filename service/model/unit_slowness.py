@@ -1,10 +1,12 @@
-"""The lasting slowness of a unit: Y = A × the largest m_i P_i of its GPUs, and what A is, given Y."""
+"""The slowness of a unit, Y = A times the largest m_i P_i of its GPUs; and what A is, given Y."""
 
 from functools import lru_cache
+from typing import cast
 
 import numpy as np
 from scipy import special
 
+from service.model.fleet import Source
 from service.model.laws.law import Floats
 from service.model.nodes import legendre
 from service.model.scores import log_at, score_at
@@ -52,8 +54,10 @@ def scores_below(composition: Composition, log_y: float, num_nodes: int) -> tupl
 
 
 def scores_at(composition: Composition, log_y: Floats, num_nodes: int) -> tuple[Floats, Floats]:
-    """For units at y (units,): (units, states) scores of the shared factor, and the probabilities
-    (kinds, units, states) of each together with the kind of its slowest GPU."""
+    """Scores (units, states) of the shared factor of units at y, and their probabilities.
+
+    The latter are (kinds, units, states): of a score together with the kind of the slowest GPU.
+    """
     if composition.own is None:
         largest = max(kind.mean for kind in composition.kinds)
         of_kind = np.array([float(kind.mean == largest) for kind in composition.kinds])
@@ -98,9 +102,8 @@ def slowest_kinds(composition: Composition, score: Floats, log_y: Floats) -> Flo
 
 def _scan(composition: Composition, per_ratio: int) -> Floats:
     """Scores of the shared factor, closer where it is the wider one."""
-    assert composition.node is not None
-    assert composition.own is not None
-    ratio = sd_of(composition.node) / sd_of(composition.own)
+    node, own = cast("Source", composition.node), cast("Source", composition.own)
+    ratio = sd_of(node) / sd_of(own)
     number = int(np.clip(per_ratio * (1 + ratio), 2 * per_ratio, _MOST_SCANNED))
     return np.linspace(LOWEST, HIGHEST, number)
 
@@ -114,8 +117,7 @@ def _hermite(num_nodes: int) -> tuple[Floats, Floats]:
 
 def _density(composition: Composition, score: Floats, log_y: Floats) -> Floats:
     """(kinds, units, states) of the shared score and of that kind's GPU being the slowest, at y."""
-    own = composition.own
-    assert own is not None
+    own = cast("Source", composition.own)
     below = np.exp(-score * score / 2 - composition.rate_below(score, log_y[:, np.newaxis]))
     log_a = composition.log_node(score)
     step = _DIFFERENCE * sd_of(own)
@@ -126,15 +128,17 @@ def _density(composition: Composition, score: Floats, log_y: Floats) -> Floats:
         after = score_at(own, (log_p + step)[..., np.newaxis])[..., 0]
         at = (before + after) / 2
         # d P(P <= p) / d log p over P(P <= p): this GPU is the slowest, the others are below.
-        row[:] = kind.count * below * np.exp(-at * at / 2 - special.log_ndtr(at)) * (after - before)
+        row[:] = (
+            kind.number * below * np.exp(-at * at / 2 - special.log_ndtr(at)) * (after - before)
+        )
     return found
 
 
 def _alone_scores(composition: Composition, log_y: Floats) -> Floats:
     """(units,) of the shared factor where it alone makes the slowness y."""
-    assert composition.node is not None
+    node = cast("Source", composition.node)
     largest = max(kind.mean for kind in composition.kinds)
-    return score_at(composition.node, (log_y - np.log(largest))[:, np.newaxis])[:, 0]
+    return score_at(node, (log_y - np.log(largest))[:, np.newaxis])[:, 0]
 
 
 def _survival(composition: Composition, v: Floats) -> Floats:
@@ -150,7 +154,7 @@ def _survival(composition: Composition, v: Floats) -> Floats:
     weight = rule.weights * np.exp(-score * score / 2)
     weight /= weight.sum()
     if wide_node and len(kinds) == 1:
-        slowest = SlowestOf(law=own.law, number=kinds[0].count)
+        slowest = SlowestOf(law=own.law, number=kinds[0].number)
         factor = kinds[0].mean * slowest.at_score(score[:, np.newaxis], own.shape)[:, 0]
         x = np.exp(v)[:, np.newaxis] / np.maximum(factor, _TINY)
         above = -np.expm1(-node.law.rate(x[..., np.newaxis], node.shape)[..., 0])
