@@ -137,15 +137,31 @@ def test_evicting_equal_gpus_is_nothing_but_a_smaller_cluster() -> None:
 
 
 def test_evicting_the_worst_of_lasting_and_passing_variability() -> None:
-    # Design page "The model", section 3: the slowest of 1 024 is .0135 shorter without 8 GPUs.
     document = scenario(
         num_gpus=1024,
         variability={"persistent": cv(0.04, "normal"), "transient": cv(0.03, "normal")},
     )
     _, columns, gains = tried(document, RemedyRequest(kind="evict_worst", counts=(8,)))
     shorter = (columns["step_mean_ms"][0] - columns["step_mean_ms"][1]) / 300
-    assert shorter == pytest.approx(0.0135, abs=0.0005)
+    samples = _shorter_by_brute_force(num_clusters=10_000, steps=4)
+    error = np.hypot(samples.std(ddof=1) / np.sqrt(len(samples)), 1e-4)
+    assert abs(shorter - samples.mean()) < 4 * error
+    # Design page "The model", section 3, says .0135; many draws find .0142.
+    assert shorter == pytest.approx(0.0135, abs=0.001)
     assert 0 < gains.given_back_se[1] < 0.05 * gains.given_back[1]
+    assert gains.given_back[1] > 4 * gains.given_back_se[1]
+
+
+def _shorter_by_brute_force(*, num_clusters: int, steps: int) -> Any:
+    """By how much the slowest of 1 024 GPUs is shorter without the 8 slowest for good."""
+    generator = np.random.default_rng(5)
+    found = []
+    for _ in range(num_clusters // 500):
+        gpus = np.sort(1 + 0.04 * generator.standard_normal((500, 1024)), axis=1)
+        of_steps = [gpus * (1 + 0.03 * generator.standard_normal(gpus.shape)) for _ in range(steps)]
+        # The mean over a cluster's steps is one sample: steps of one cluster are alike.
+        found.append(np.mean([x.max(axis=1) - x[:, :-8].max(axis=1) for x in of_steps], axis=0))
+    return np.concatenate(found)
 
 
 def test_the_optimal_checkpoint_interval_is_what_scipy_finds() -> None:
