@@ -40,6 +40,8 @@ class Columns:
     def __getitem__(self, path: str) -> NDArray[Any]:
         """(points,) or (points, groups) values of a leaf; not to be written to."""
         values = self.values[path]
+        if len(values) == self.num_points:
+            return values
         return np.broadcast_to(values, (self.num_points, *values.shape[1:]))
 
     def varies(self, path: str) -> bool:

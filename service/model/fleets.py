@@ -1,6 +1,6 @@
 """Columns as fleets: points of one structure, as the mathematics of the barrier take them."""
 
-from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,8 +22,16 @@ from service.model.times import compute_ms, outside_ms
 Rows = NDArray[np.intp]
 
 
-def structures_of(columns: Columns) -> Iterator[tuple[Rows, Columns]]:
-    """The points by structure: rows and columns of those with the same sources and families."""
+class Structure(NamedTuple):
+    """Points with the same sources and families: which they are, their inputs, and as fleet."""
+
+    rows: Rows
+    columns: Columns
+    fleet: Fleet
+
+
+def structures_of(columns: Columns) -> list[Structure]:
+    """All points, by structure."""
     structure = np.zeros(columns.num_points, dtype=np.int64)
     for source in SOURCES:
         active = is_active(columns, source)
@@ -35,10 +43,12 @@ def structures_of(columns: Columns) -> Iterator[tuple[Rows, Columns]]:
     structure = _told_apart(structure, occupancy(columns) > 0)
     structure = _told_apart(structure, num_removed(columns) > 0)
     structure = _told_apart(structure, num_backup(columns) > 0)
+    found = []
     for code in range(int(structure.max(initial=-1)) + 1):
         rows = np.flatnonzero(structure == code)
-        whole = len(rows) == columns.num_points
-        yield rows, columns if whole else columns.part(rows)
+        part = columns if len(rows) == columns.num_points else columns.part(rows)
+        found.append(Structure(rows, part, fleet_of(part)))
+    return found
 
 
 def _told_apart(structure: NDArray[np.int64], by: NDArray[np.generic]) -> NDArray[np.int64]:

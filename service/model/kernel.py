@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from service.model.columns import Columns
 from service.model.failures import failure_columns, time_ratios
+from service.model.fleets import structures_of
 from service.model.losses import loss_columns
 from service.model.rank_counts import rank_count_columns
 from service.model.results import COLUMN_NAMES
@@ -35,9 +36,10 @@ def evaluate(columns: Columns) -> Results:
     if len(sound) < columns.num_points:
         return _scattered(evaluate(columns.part(sound)), sound, failure)
     ratios = time_ratios(columns)
-    factors, method = steps_of(columns)
+    structures = structures_of(columns)
+    factors, method = steps_of(structures)
     found: dict[str, NDArray[Any]] = dict(loss_columns(columns, factors, ratios.share))
-    found |= spread_columns(columns, factors.slowest.mean, ratios.share)
+    found |= spread_columns(columns, structures, factors.slowest.mean, ratios.share)
     found |= failure_columns(ratios)
     found |= rank_count_columns(columns)
     found["is_extrapolated"] = extrapolation(columns)

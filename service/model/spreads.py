@@ -5,6 +5,7 @@ slowest factor m of a random cluster comes from `spread.py`; the loss rises with
 are those of m put into the loss.
 """
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 from service.model.active import HOURS_PER_DAY
 from service.model.columns import Columns, Floats
 from service.model.fleet import Fleet
-from service.model.fleets import fleet_of, structures_of
+from service.model.fleets import Structure
 from service.model.losses import MS_PER_HOUR, Step, step_of
 from service.model.results import METHODS
 from service.model.spread import Spread, spread_of
@@ -34,7 +35,9 @@ class _Losses(NamedTuple):
     method: NDArray[np.int8]
 
 
-def spread_columns(columns: Columns, mean: Floats, time_ratio: Floats) -> dict[str, NDArray[Any]]:
+def spread_columns(
+    columns: Columns, structures: Sequence[Structure], mean: Floats, time_ratio: Floats
+) -> dict[str, NDArray[Any]]:
     """Quantiles, mean and deviation of the loss, with standard errors; (points,) each.
 
     `mean` (points,) is the expected slowest factor. Where nothing varies all are the loss.
@@ -42,8 +45,7 @@ def spread_columns(columns: Columns, mean: Floats, time_ratio: Floats) -> dict[s
     step = step_of(columns, mean, time_ratio)
     available = HOURS_PER_DAY * step.held * columns["period_days"]
     losses = _steady(available * (1 - step.efficiency))
-    for rows, part in structures_of(columns):
-        fleet = fleet_of(part)
+    for rows, part, fleet in structures:
         if fleet.is_random:
             of_rows = step_of(part, mean[rows], time_ratio[rows])
             found = _losses(_spread(part, fleet, of_rows), of_rows, available[rows])

@@ -1,5 +1,7 @@
 """The slowest factor of a step at every point, and without one cause after the other."""
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -8,7 +10,7 @@ from service.model.barrier import PROBABILITIES, Groups, Slowest, slowest_of
 from service.model.causes import CAUSES, Factors, factors_of
 from service.model.columns import COUNT, SPEED, Columns, Floats
 from service.model.fleet import Fleet, Source
-from service.model.fleets import fleet_of, structures_of
+from service.model.fleets import Structure
 from service.model.pooled import pooled_slowest
 from service.model.removal import without_removed
 from service.model.results import METHODS
@@ -21,17 +23,18 @@ QUADRATURE = METHODS.index("quadrature")
 Codes = NDArray[np.int8]
 
 
-def steps_of(columns: Columns) -> tuple[Factors, Codes]:
+def steps_of(structures: Sequence[Structure]) -> tuple[Factors, Codes]:
     """Factors (…, points) and methods (points,), worked out once for points that share them."""
+    num_points = sum(len(structure.rows) for structure in structures)
     slowest = Slowest(
-        mean=np.empty(columns.num_points),
-        quantiles=np.empty((columns.num_points, len(PROBABILITIES))),
+        mean=np.empty(num_points), quantiles=np.empty((num_points, len(PROBABILITIES)))
     )
-    without = np.empty((len(CAUSES), columns.num_points))
-    mean_se = np.empty(columns.num_points)
-    method = np.empty(columns.num_points, dtype=np.int8)
-    for rows, part in structures_of(columns):
-        found, method[rows] = _of_structure(part)
+    without = np.empty((len(CAUSES), num_points))
+    mean_se = np.empty(num_points)
+    method = np.empty(num_points, dtype=np.int8)
+    for structure in structures:
+        rows = structure.rows
+        found, method[rows] = _of_structure(structure.columns, structure.fleet)
         slowest.mean[rows] = found.slowest.mean
         slowest.quantiles[rows] = found.slowest.quantiles
         without[:, rows] = found.without
@@ -63,9 +66,7 @@ def _slowest_of_kinds(columns: Columns, removed: NDArray[np.int64]) -> Floats:
     return slowest
 
 
-def _of_structure(columns: Columns) -> tuple[Factors, Codes]:
-    """Of points that have the same sources and families."""
-    fleet = fleet_of(columns)
+def _of_structure(columns: Columns, fleet: Fleet) -> tuple[Factors, Codes]:
     if not fleet.is_random:
         return _steady(columns), _everywhere(CLOSED_FORM, columns)
     # What a state that lasts does to a window depends on the rest of the step.
