@@ -14,7 +14,7 @@ from service.model.fleet import Fleet
 from service.model.laws.law import Floats
 from service.model.layouts import Layout, layouts_of, sources_of_one
 from service.model.pooled_steps import Classes, classes_of, steps_of
-from service.model.rank_law import merged
+from service.model.rank_law import merged, no_source
 from service.model.removal import without_removed
 from service.model.step_quadrature import means_by_state, nodes_of, quantiles_of, tightened
 
@@ -52,7 +52,7 @@ def _one_law(fleet: Fleet, layout: Layout) -> Groups | None:
         return None
     if layout.node_size > 1 or layout.group_size > 1:
         return None
-    sources = merged(sources_of_one(fleet, layout))
+    sources = merged(sources_of_one(fleet, layout) or [no_source(fleet.num_points)])
     if len(sources) > 1:
         return None
     return Groups(sources[0].law, fleet.num_gpus, fleet.mean, sources[0].shape)

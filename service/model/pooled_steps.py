@@ -84,7 +84,7 @@ def _above(rates: Floats, counts: Floats) -> Floats:
 
 def _above_of_backup(fleet: Fleet, ranks: RankLaw, num_gpus: Floats) -> Above:
     def above(v: Floats) -> Floats:
-        survival = ranks.survivals(v)
+        survival = np.minimum(ranks.survivals(v), 1)
         found = [exceeded_by_more(survival, state, fleet.num_backup) for state in num_gpus]
         return np.array(found)
 
