@@ -23,12 +23,19 @@ from service.jobs import deletions, publications, published_rows
 from service.jobs.batch_documents import BatchOut
 from service.jobs.publications import PublicationOut
 from service.jobs.published_rows import FIXED_COLUMNS, LABELS, published_columns
+from service.jobs.stored_inputs import defaults_beside
 from service.jobs.tasks import TASKS
 from service.model.results import COLUMNS, Column
 from tests.jobs.batch_bodies import ACTOR, SEED, SIZES, item, read, run, speeds, submit
 from tests.jobs.completed import complete
 
 pytestmark = pytest.mark.postgres
+SQL_TYPES = {
+    "float64": "double precision",
+    "int64": "bigint",
+    "bool": "boolean",
+    "enum": "text",
+}
 SOME_SLOW = {**SEED, "slow_groups": [{"count": 70, "speed_fraction": 0.5}]}
 
 
@@ -81,9 +88,12 @@ def large(database: Database) -> BatchOut:
     )
 
 
-def stored(database: Database, batch: BatchOut, names: Sequence[str]) -> dict[str, Any]:
+def stored(
+    database: Database, batch: BatchOut, names: Sequence[str], constants: dict[str, float]
+) -> dict[str, Any]:
+    ref = BatchRef(batch_id=batch.id, constants=constants)
     with database.read() as connection:
-        parts = list(iterate_columns(connection, BatchRef(batch_id=batch.id), names))
+        parts = list(iterate_columns(connection, ref, names))
     return {name: np.concatenate([part[name] for part in parts]) for name in names}
 
 
@@ -106,11 +116,13 @@ def test_published_rows_are_the_stored_points_bit_for_bit(database: Database) ->
             )
             or []
         )
+    constants = defaults_beside(columns)
+    columns = [*columns, *constants]
     names = [column.name for column in published_columns(columns)]
     assert len(names) == len(set(names)) > 30
     quoted = ", ".join(f'"{name}"' for name in names)
     rows = selected(database, f"SELECT {quoted} FROM bi.result_point ORDER BY point")
-    expected = stored(database, batch, ["item", *names[5:]])
+    expected = stored(database, batch, ["item", *names[5:]], constants)
     assert len(rows) == len(expected["point"]) == 21_011
     for column, values in zip(published_columns(columns), zip(*rows, strict=True), strict=True):
         if column in FIXED_COLUMNS[:5]:
@@ -118,7 +130,9 @@ def test_published_rows_are_the_stored_points_bit_for_bit(database: Database) ->
         wanted = expected[column.name]
         if column.kind == "enum":
             labels = LABELS[column.name]
-            assert list(values) == [labels[code] if code >= 0 else None for code in wanted.tolist()]
+            assert list(values) == [
+                labels[int(code)] if code >= 0 else None for code in wanted.tolist()
+            ]
             continue
         nulls = np.array([value is None for value in values])
         assert (nulls == ~np.isfinite(wanted)).all(), column.name
@@ -142,16 +156,34 @@ def test_columns_are_typed_and_explained(database: Database) -> None:
         )
     }
     assert shown["batch_id"][0] == "uuid"
-    assert shown["num_gpus"] == ("bigint", "Input. GPUs held, all paid for.")
+    assert shown["num_gpus"] == ("bigint", "Input. GPUs held by the job, all paid for.")
     assert shown["slow_groups.0.count"][0] == "bigint"
     assert shown["period_days"] == ("bigint", "Input. The loss window, days.")
     assert shown["method"] == ("text", "How the expected step was found.")
     for column in COLUMNS:
         kind, comment = shown[column.name]
-        assert kind == {"float64": "double precision", "enum": "text"}[column.kind]
+        assert kind == SQL_TYPES[column.kind]
         assert comment.startswith(column.sentence)
         assert column.unit in comment
     assert all(comment for _, comment in shown.values())
+
+
+def test_new_inputs_switches_and_whole_numbers_are_published(database: Database) -> None:
+    failures = {"failures_per_1000_node_days": 2, "asynchronous_checkpoint": True}
+    spread = {"transient": {"kind": "normal", "cv": 0.05}}
+    for scenario in (SEED, {**SEED, "failures": failures, "variability": spread}):
+        publish(database, run(database, item(scenario=scenario)))
+        complete(database)
+    found = selected(
+        database,
+        'SELECT "failures.asynchronous_checkpoint", "synchronization.kind", gpus_per_node,'
+        " is_extrapolated, num_independent_ranks, spread_method, remedy"
+        ' FROM bi.result_point ORDER BY "failures.failures_per_1000_node_days" NULLS FIRST',
+    )
+    assert found[0][:4] == (None, "every_step", 8, False)
+    assert found[1] == ("true", "every_step", 8, False, 1024, "quadrature", None)
+    where = "WHERE NOT is_extrapolated AND num_spare_gpus = 0"
+    assert selected(database, f"SELECT count(*) FROM bi.result_point {where}") == [(2,)]
 
 
 def test_a_profile_is_named_with_its_revision(database: Database) -> None:

@@ -1,0 +1,242 @@
+"""What points cost: clusters that are drawn, estimates, and chunks that are cut to it."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from service.db import batches as batch_rows
+from service.db import queue_state
+from service.db.engine import Database
+from service.errors import InvalidError
+from service.jobs import batches, point_faults
+from service.jobs.batch_documents import BatchOut, BatchPlanOut, RetryIn
+from service.jobs.batch_retries import retry
+from service.jobs.batch_runs import load_chunk
+from service.jobs.chunks import compute_chunk
+from service.jobs.compute_pool import ComputePool
+from service.jobs.planning import CHUNK_POINTS, Plan
+from service.jobs.point_costs import work_of
+from service.model.axes import decode_axes
+from service.model.grid import Grid, build_grid
+from service.model.scenario import decode_scenario
+from service.settings import Limits
+from tests.jobs.batch_bodies import ACTOR, SEED, cancel, item, read, run, speeds, submit
+from tests.jobs.chunk_steps import end, record
+from tests.jobs.completed import complete
+
+NORMAL = {"kind": "normal", "cv": 0.05}
+CV = "variability.persistent.cv"
+SMALL_CHUNK = 10_000
+
+
+def grid(variability: dict[str, Any], *axes: dict[str, Any], **changes: Any) -> Grid:
+    scenario = {**SEED, "variability": variability, **changes}
+    return build_grid(decode_scenario(scenario), decode_axes(list(axes)), max_points=10**9)
+
+
+@pytest.mark.parametrize(
+    ("variability", "is_sampled"),
+    [
+        ({}, False),
+        ({"transient": NORMAL}, False),
+        ({"persistent": NORMAL}, False),
+        ({"persistent": NORMAL, "node": NORMAL}, False),
+        ({"persistent": NORMAL, "common": NORMAL}, False),
+        ({"transient": NORMAL, "common": NORMAL, "replica": NORMAL}, False),
+        ({"persistent": NORMAL, "transient": NORMAL}, True),
+        ({"node": NORMAL, "transient": NORMAL}, True),
+        ({"node": NORMAL, "replica": NORMAL}, True),
+        ({"persistent": NORMAL, "spikes": {"probability": 0.001, "slowdown": 2}}, True),
+        ({"persistent": NORMAL, "spikes": {"probability": 0, "slowdown": 2}}, False),
+        ({"persistent": {"kind": "normal", "cv": 0}, "transient": NORMAL}, False),
+    ],
+)
+def test_points_are_drawn_where_clusters_and_steps_differ(
+    variability: dict[str, Any], *, is_sampled: bool
+) -> None:
+    work = work_of(grid(variability, {"path": "load_ms", "values": [0, 1, 2]}, draws=500))
+    assert work.draws == (1500 if is_sampled else 0)
+    assert work.num_points == 3
+
+
+def test_only_the_points_that_are_drawn_count() -> None:
+    off = {"path": "variability.persistent", "values": [None, NORMAL, {"kind": "gamma", "cv": 0}]}
+    work = work_of(grid({"transient": NORMAL}, off, {"path": "num_gpus", "values": [8, 64]}))
+    assert work.draws == 2 * 1000
+    whole = {"path": "variability", "values": [{}, {"node": NORMAL, "transient": NORMAL}]}
+    assert work_of(grid({}, whole)).draws == 1000
+    plain = work_of(grid({"transient": NORMAL}, speeds(100)))
+    several = work_of(grid({"transient": NORMAL, "common": NORMAL}, speeds(100)))
+    drawn = work_of(grid({"transient": NORMAL, "persistent": NORMAL}, speeds(100)))
+    more = work_of(grid({"transient": NORMAL, "persistent": NORMAL}, speeds(100), draws=4000))
+    assert plain.core_s < several.core_s < drawn.core_s < more.core_s
+
+
+def drawn(num_points: int, **changes: Any) -> dict[str, Any]:
+    """An item of points that are drawn; they share their sources, but not their lengths."""
+    variability = {"transient": NORMAL, "persistent": NORMAL}
+    return item(
+        scenario={**SEED, "variability": variability, "draws": 16},
+        axes=[{"path": CV, "logspace": {"start": 0.01, "stop": 0.1, "num": num_points}}],
+        **changes,
+    )
+
+
+def check(database: Database, *items: dict[str, Any], limits: Limits) -> BatchPlanOut:
+    with database.read() as connection:
+        document = {"name": "test", "items": list(items)}
+        return batches.check(connection, ACTOR, document, limits)
+
+
+def test_the_clusters_of_a_batch_are_bounded(sqlite_database: Database) -> None:
+    two = (drawn(30, custom_id="a"), drawn(20, custom_id="b"), item(axes=[speeds(1000)]))
+    plan = check(sqlite_database, *two, limits=Limits(draws_per_batch=800))
+    assert (plan.points_total, plan.draws_total) == (1050, 800)
+    with pytest.raises(InvalidError) as error:
+        check(sqlite_database, *two, limits=Limits(draws_per_batch=799))
+    (fault,) = error.value.errors
+    assert (fault.pointer, fault.code) == ("/items", "too_many_draws")
+    assert "800 clusters" in fault.detail
+    assert "799" in fault.detail
+
+
+def test_the_estimate_knows_points_that_are_drawn(sqlite_database: Database) -> None:
+    cheap = check(sqlite_database, item(axes=[speeds(5_000)]), limits=Limits())
+    dear = check(sqlite_database, drawn(5_000), limits=Limits())
+    assert cheap.estimated_s < 0.3
+    assert dear.estimated_s > 10 * cheap.estimated_s
+
+
+def chunk_points(database: Database, batch: BatchOut) -> int:
+    with database.read() as connection:
+        row = batch_rows.find_batch(connection, batch.id)
+    assert row is not None
+    found: int = row.chunk_points
+    return found
+
+
+def test_chunks_are_as_long_as_their_points_allow(sqlite_database: Database) -> None:
+    plain = submit(sqlite_database, item(axes=[speeds(60_000)]))
+    short = submit(sqlite_database, drawn(20))
+    long = submit(sqlite_database, drawn(20_000))
+    mixed = submit(sqlite_database, item(axes=[speeds(60_000)]), drawn(4_000, custom_id="drawn"))
+    found = [chunk_points(sqlite_database, batch) for batch in (plain, short, long, mixed)]
+    assert found == [CHUNK_POINTS, CHUNK_POINTS, SMALL_CHUNK, SMALL_CHUNK]
+
+
+@pytest.fixture
+def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cut any batch as one whose points take long: these are tried with cheap ones."""
+    monkeypatch.setattr(Plan, "chunk_points", SMALL_CHUNK)
+
+
+def failing(num_points: int) -> dict[str, Any]:
+    """70 slow GPUs, so that clusters of 64 break a rule and those of 128 do not."""
+    slow = [{"count": 70, "speed_fraction": 0.5}]
+    return item(
+        scenario={**SEED, "slow_groups": slow},
+        axes=[{"path": "num_gpus", "values": [64, 128]}, speeds(num_points // 2)],
+    )
+
+
+@pytest.mark.usefixtures("small_chunks")
+def test_progress_and_errors_of_small_chunks(database: Database) -> None:
+    batch = submit(database, failing(24_000))
+    with database.read() as connection:
+        (queued,) = queue_state.unfinished_batches(connection)
+    assert int(queued.num_chunks) == 3
+    record(database, batch.id, 0)
+    assert (read(database, batch.id).points_done, read(database, batch.id).points_failed) == (
+        *(10_000, 10_000),
+    )
+    record(database, batch.id, 2)
+    assert read(database, batch.id).points_done == 14_000
+    record(database, batch.id, 1, failure="chunk 1 cannot be stored")
+    end(database, batch.id)
+    whole = read(database, batch.id)
+    assert (whole.state, whole.points_done, whole.points_failed) == (
+        "partially_failed",
+        24_000,
+        20_000,
+    )
+    token, seen = None, []
+    with database.read() as connection:
+        while True:
+            page = point_faults.list_faults(
+                connection, ACTOR, batch.id, page_size=7_000, page_token=token
+            )
+            seen += [(fault.point, fault.code) for fault in page.items]
+            token = page.next_page_token
+            if token is None:
+                break
+    assert [point for point, _ in seen] == list(range(20_000))
+    assert {code for point, code in seen if point < 10_000} == {"too_many_slow_gpus"}
+    assert {code for point, code in seen if point >= 10_000} == {"chunk_not_computed"}
+    with database.write() as connection:
+        again = retry(connection, ACTOR, batch.id, RetryIn(), Limits())
+    assert chunk_points(database, again) == SMALL_CHUNK
+
+
+@pytest.mark.usefixtures("small_chunks")
+def test_a_cancellation_keeps_the_small_chunks_that_are_done(database: Database) -> None:
+    batch = submit(database, item(axes=[speeds(30_000)]))
+    record(database, batch.id, 0)
+    assert cancel(database, batch.id).state == "canceling"
+    # It ends with no chunk more: the next one is not begun.
+    complete(database)
+    record(database, batch.id, 1)
+    assert end(database, batch.id)
+    stopped = read(database, batch.id)
+    assert (stopped.state, stopped.points_done) == ("canceled", 10_000)
+
+
+@pytest.mark.usefixtures("small_chunks")
+def test_chunks_of_another_size_are_not_taken_over(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = run(database, item(axes=[speeds(12_000)]))
+    same = run(database, item(axes=[speeds(12_000)]))
+    monkeypatch.setattr(Plan, "chunk_points", CHUNK_POINTS)
+    other = run(database, item(axes=[speeds(12_000)]))
+    assert same.reused_from == first.id
+    assert other.reused_from is not None
+    assert {read(database, batch.id).points_done for batch in (first, same, other)} == {12_000}
+
+
+def test_points_that_take_long_are_computed_in_a_process(
+    sqlite_database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inline: list[int] = []
+
+    def noted(*arguments: Any) -> Any:
+        inline.append(arguments[0])
+        return compute_chunk(*arguments)
+
+    monkeypatch.setattr("service.jobs.compute_pool.compute_chunk", noted)
+    submitted: list[tuple[Any, ...]] = []
+
+    class Pool:
+        """Stands where the processes are: notes what it was given."""
+
+        def submit(self, _act: Any, *arguments: Any) -> "Pool":
+            submitted.append(arguments)
+            self.found = compute_chunk(*arguments)
+            return self
+
+        def result(self) -> Any:
+            return self.found
+
+    pool = ComputePool(1)
+    monkeypatch.setattr(pool, "_ready", Pool)
+    now = datetime.now(UTC)
+    for points in (SMALL_CHUNK, CHUNK_POINTS):
+        monkeypatch.setattr(Plan, "chunk_points", points)
+        batch = submit(sqlite_database, item(axes=[speeds(12_000)]), reuse=False)
+        with sqlite_database.read() as connection:
+            work = load_chunk(connection, batch.id, 0, now)
+        assert work is not None
+        found = pool.compute(work)
+        assert [part[1] for part in found.progress] == [min(12_000, points)]
+    assert [arguments[3] for arguments in submitted] == [SMALL_CHUNK]
+    assert inline == [0]
