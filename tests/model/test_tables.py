@@ -161,7 +161,8 @@ def test_plain_sampling_agrees_within_its_standard_error() -> None:
     places = np.linspace(0, 1, len(table.knots))
 
     def drawn(num_gpus: int) -> Floats:
-        return np.interp(rng.random((20_000, num_gpus)), places, table.knots).max(axis=1)
+        factors = np.interp(rng.random((20_000, num_gpus)), places, table.knots)
+        return np.asarray(factors.max(axis=1), dtype=np.float64)
 
     steps = np.maximum(drawn(200), drawn(3) / 0.8)
     found = slowest(table, [fleet])

@@ -29,7 +29,7 @@ TABLES = [
 def scaled(quantiles: tuple[float, ...]) -> Floats:
     """The quantiles over the mean of the straight lines between them."""
     values = np.array(quantiles)
-    return values / np.trapezoid(values, dx=1 / (len(values) - 1))
+    return np.asarray(values / np.trapezoid(values, dx=1 / (len(values) - 1)), dtype=np.float64)
 
 
 def sent(**values: object) -> Empirical:
