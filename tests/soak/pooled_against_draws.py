@@ -1,0 +1,49 @@
+"""The pooled slowest GPU against simulation, for every part of the model and every pair of parts.
+
+    .venv/bin/python -m tests.soak.pooled_against_draws [scenarios of each pair] [draws]
+
+Prints the distribution of z of the means and of the quantiles, and the worst scenarios.
+"""
+
+import sys
+from itertools import combinations
+
+import numpy as np
+
+from service.model.pooled import pooled_slowest
+from tests.model.brute_force import PARTS, Scenario, scenario_of, scores
+from tests.model.fleets_for_tests import one_fleet
+
+
+def pairs() -> list[tuple[str, ...]]:
+    """Every part alone and every pair; steps end without some GPUs only where nothing is shared."""
+    shared = {"node", "replica"}
+    found = [(part,) for part in PARTS] + list(combinations(PARTS, 2))
+    return [parts for parts in found if not ("backup" in parts and shared & set(parts))]
+
+
+def compared(parts: tuple[str, ...], seed: int, draws: int) -> tuple[Scenario, list[float]]:
+    """A random scenario and its four z."""
+    rng = np.random.default_rng([seed, *(PARTS.index(part) for part in parts)])
+    scenario = scenario_of(parts, rng)
+    found = pooled_slowest(one_fleet(scenario.classes, **scenario.given))
+    z = scores(scenario, float(found.mean[0]), found.quantiles[0], draws, rng)
+    return scenario, z.tolist()
+
+
+def main() -> None:
+    """Prints a table."""
+    repeats, draws = (int(given) for given in (*sys.argv[1:], 10, 20_000)[:2])
+    rows = [(parts, *compared(parts, seed, draws)) for parts in pairs() for seed in range(repeats)]
+    z = np.array([row[2] for row in rows])
+    for name, column in zip(("mean", "p50", "p95", "p99"), z.T, strict=True):
+        print(
+            f"{name}: {len(column)} scenarios, z mean {column.mean():.3f}, sd {column.std():.3f},"
+            f" worst {np.abs(column).max():.2f}"
+        )
+    for parts, scenario, found in sorted(rows, key=lambda row: -max(map(abs, row[2])))[:8]:
+        print(parts, np.round(found, 2), scenario)
+
+
+if __name__ == "__main__":
+    main()
