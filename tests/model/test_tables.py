@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy import stats
 
 from service.model.barrier import PROBABILITIES, Groups, Slowest, slowest_of
@@ -170,3 +172,19 @@ def test_plain_sampling_agrees_within_its_standard_error() -> None:
     for p, quantile in zip(PROBABILITIES, found.quantiles[0], strict=True):
         share = np.mean(steps <= quantile)
         assert abs(share - p) < 4 * np.sqrt(p * (1 - p) / len(steps))
+
+
+@given(
+    quantiles=st.lists(st.sampled_from([0.0, 1e-9, 0.5, 1.0, 1.0, 1.5, 40.0]), min_size=1).map(
+        sorted
+    ),
+    size=st.sampled_from([2.0, 5.0, 64.0, 4096.0, 1e7]),
+    mean=st.sampled_from([1.0, 1.25]),
+)
+def test_any_table_has_its_closed_form(quantiles: list[float], size: float, mean: float) -> None:
+    table = Table((*quantiles, 41.0))
+    found = slowest(table, [[(size, mean)]])
+    assert found.mean[0] == pytest.approx(mean * closed_mean(table, size), rel=1e-10)
+    upper = -np.expm1(np.log(PROBABILITIES) / size)
+    assert found.quantiles[0] == pytest.approx(mean * table.upper_quantile(upper, ANY), rel=1e-10)
+    assert found.mean[0] >= mean
