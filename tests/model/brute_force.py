@@ -77,7 +77,8 @@ def slowest(scenario: Scenario, means: Floats, draws: int, rng: np.random.Genera
     for name in SOURCES:
         if name in given:
             size = shared_by.get(name, 1)
-            drawn = factors(*given[name], (draws, -(-num_gpus // size)), rng)
+            kind, cv = given[name]
+            drawn = factors(kind, cv, (draws, -(-num_gpus // size)), rng)
             time *= np.repeat(drawn, size, axis=1)[:, :num_gpus]
     if "spikes" in given:
         probability, slowdown = given["spikes"]
@@ -88,15 +89,18 @@ def slowest(scenario: Scenario, means: Floats, draws: int, rng: np.random.Genera
 
 def scores(
     scenario: Scenario, mean: float, quantiles: Floats, draws: int, rng: np.random.Generator
-) -> Floats:
-    """(4,) z: of the mean and of the share of the draws below each quantile."""
+) -> tuple[Floats, float]:
+    """(4,) z: of the mean, and of the share of the draws below each quantile.
+
+    Also the difference of the means, drawn less given, as a part of the latter.
+    """
     severity = scenario.given.get("episodes", (0.0, 1.0))[1]
     outside = scenario.given["outside_ratio"]
     reciprocal, variance, below, below_variance = 0.0, 0.0, np.zeros(3), np.zeros(3)
     for weight, numbers in _states(scenario):
         means = np.concatenate(
             [
-                np.repeat([of_class, of_class * severity], [count - number, number])
+                np.repeat([of_class, of_class * severity], [int(count) - number, number])
                 for (count, of_class), number in zip(scenario.classes, numbers, strict=True)
             ]
         )
@@ -107,8 +111,9 @@ def scores(
         share = (drawn[:, np.newaxis] <= quantiles).mean(axis=0)
         below += weight * share
         below_variance += weight**2 * np.maximum(share * (1 - share), 1 / draws) / draws
-    found = (1 / reciprocal - outside - mean) / (np.sqrt(variance) / reciprocal**2)
-    return np.array([found, *(below - PROBABILITIES) / np.sqrt(below_variance)])
+    more = 1 / reciprocal - outside - mean
+    z = more / (np.sqrt(variance) / reciprocal**2)
+    return np.array([z, *(below - PROBABILITIES) / np.sqrt(below_variance)]), more / mean
 
 
 def _states(scenario: Scenario) -> list[tuple[float, tuple[int, ...]]]:

@@ -1,5 +1,6 @@
 """Fleets of a few points, written down shortly."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from service.model.fleet import Episodes, Fleet, Source, Spikes
 LAW_OF: dict[str, Law] = {"normal": Normal, "lognormal": LogNormal, "gamma": Gamma}
 SOURCES = ("persistent", "transient", "node", "replica", "common")
 
-Classes = list[tuple[float, float]]
+Classes = Sequence[tuple[float, float]]
 Factor = tuple[str, float]
 
 

@@ -217,8 +217,9 @@ def test_a_step_that_leaves_gpus_behind_ends_with_an_order_statistic(
     np.testing.assert_allclose(
         found.quantiles[0], law.ppf(rank.ppf(np.array(PROBABILITIES))), rtol=1e-9
     )
+    low, high = (float(rank.ppf(p)) for p in (1e-15, 1 - 1e-12))
     expected, _ = integrate.quad(
-        lambda x: law.ppf(x) * rank.pdf(x), *rank.ppf([1e-15, 1 - 1e-12]), epsabs=0, limit=200
+        lambda x: float(law.ppf(x) * rank.pdf(x)), low, high, epsabs=0, limit=200
     )
     assert found.mean[0] == pytest.approx(expected, rel=1e-8)
 
@@ -290,7 +291,7 @@ def test_the_same_point_alone_and_among_others() -> None:
     rng = np.random.default_rng(5)
     num_points = 70
     fleet = Fleet(
-        num_gpus=8.0 * rng.integers(1, 100, (1, num_points)),
+        num_gpus=rng.integers(1, 100, (1, num_points)).astype(np.float64) * 8,
         mean=np.ones((1, num_points)),
         gpus_per_node=rng.choice([1, 4, 8], num_points).astype(np.int64),
         tensor_parallel_size=rng.choice([1, 4], num_points).astype(np.int64),
@@ -330,7 +331,7 @@ def test_equal_gpus_in_two_classes_are_one_class(
     fields: dict[str, Any], spikes: tuple[float, float] | None, slow: int
 ) -> None:
     whole = {"tensor_parallel_size": 2, "gpus_per_node": 4, "spikes": spikes, **fields}
-    one, two = ([(30, 1.0)], [(30 - slow, 1.0), (slow, 1.0)])
+    one, two = [(30, 1.0)], [(30 - slow, 1.0), (slow, 1.0)]
     assert quantiles_of(one, **whole) == pytest.approx(quantiles_of(two, **whole), rel=1e-8)
     assert mean_of(one, **whole) == pytest.approx(mean_of(two, **whole), rel=1e-8)
 

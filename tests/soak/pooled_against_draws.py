@@ -22,27 +22,38 @@ def pairs() -> list[tuple[str, ...]]:
     return [parts for parts in found if not ("backup" in parts and shared & set(parts))]
 
 
-def compared(parts: tuple[str, ...], seed: int, draws: int) -> tuple[Scenario, list[float]]:
-    """A random scenario and its four z."""
+def is_expected_over_placements(parts: tuple[str, ...]) -> bool:
+    """Whether the model averages the logarithm over placements: its approximation."""
+    return bool({"node", "replica"} & set(parts)) and bool({"classes", "episodes"} & set(parts))
+
+
+def compared(parts: tuple[str, ...], seed: int, draws: int) -> tuple[Scenario, list[float], float]:
+    """A random scenario, its four z, and the relative difference of the means."""
     rng = np.random.default_rng([seed, *(PARTS.index(part) for part in parts)])
     scenario = scenario_of(parts, rng)
     found = pooled_slowest(one_fleet(scenario.classes, **scenario.given))
-    z = scores(scenario, float(found.mean[0]), found.quantiles[0], draws, rng)
-    return scenario, z.tolist()
+    z, relative = scores(scenario, float(found.mean[0]), found.quantiles[0], draws, rng)
+    return scenario, z.tolist(), relative
 
 
 def main() -> None:
     """Prints a table."""
-    repeats, draws = (int(given) for given in (*sys.argv[1:], 10, 20_000)[:2])
+    repeats, draws = [*map(int, sys.argv[1:]), 10, 20_000][:2]
     rows = [(parts, *compared(parts, seed, draws)) for parts in pairs() for seed in range(repeats)]
-    z = np.array([row[2] for row in rows])
-    for name, column in zip(("mean", "p50", "p95", "p99"), z.T, strict=True):
-        print(
-            f"{name}: {len(column)} scenarios, z mean {column.mean():.3f}, sd {column.std():.3f},"
-            f" worst {np.abs(column).max():.2f}"
-        )
-    for parts, scenario, found in sorted(rows, key=lambda row: -max(map(abs, row[2])))[:8]:
-        print(parts, np.round(found, 2), scenario)
+    for approximate in (False, True):
+        chosen = [row for row in rows if is_expected_over_placements(row[0]) == approximate]
+        print("expected over placements" if approximate else "exact")
+        z = np.array([row[2] for row in chosen])
+        for name, column in zip(("mean", "p50", "p95", "p99"), z.T, strict=True):
+            print(
+                f"  {name}: {len(column)} scenarios, z mean {column.mean():.3f},"
+                f" sd {column.std():.3f}, worst {np.abs(column).max():.2f}"
+            )
+        print(f"  largest relative difference of means {max(abs(row[3]) for row in chosen):.1e}")
+        for parts, scenario, found, relative in sorted(
+            chosen, key=lambda row: -max(map(abs, row[2]))
+        )[:4]:
+            print(" ", parts, np.round(found, 2), f"{relative:.1e}", scenario)
 
 
 if __name__ == "__main__":
