@@ -73,7 +73,7 @@ def database(tmp_path: Path) -> Path:
 
 
 def test_a_copy_of_a_running_batch_goes_on_to_the_same_bits(
-    start: Start, trainard: Program, tmp_path: Path
+    start: Start, trainard_process: Program, tmp_path: Path
 ) -> None:
     service, address = served(start)
     with httpx.Client(base_url=address, timeout=60) as client:
@@ -88,7 +88,7 @@ def test_a_copy_of_a_running_batch_goes_on_to_the_same_bits(
         writer.start()
         wait_until(lambda: len(acknowledged) > 5)
         before = list(acknowledged)
-        made = trainard("backup", "copy.db")
+        made = trainard_process("backup", "copy.db")
         stopping.set()
         writer.join()
     assert made.returncode == 0, made.stderr
@@ -107,11 +107,11 @@ def test_a_copy_of_a_running_batch_goes_on_to_the_same_bits(
     assert (state, done < NUM_POINTS) == ("running", True)
     assert set(before) <= slugs
 
-    refused = trainard("restore", "copy.db")
+    refused = trainard_process("restore", "copy.db")
     assert refused.returncode == 1
     assert "stop it first" in refused.stderr
     stop(service, signal.SIGKILL)
-    restored = trainard("restore", "copy.db", "--sha256", sha256)
+    restored = trainard_process("restore", "copy.db", "--sha256", sha256)
     assert restored.returncode == 0, restored.stderr
     assert not (tmp_path / "data" / "trainard-jobs.db").exists()
     (kept,) = (tmp_path / "data").glob("trainard.db.before-restore-*")

@@ -105,7 +105,7 @@ def test_a_folder_that_cannot_be_made(name: str, tmp_path: Path) -> None:
 
 
 def test_the_service_does_not_start_on_them(
-    trainard: Program, sqlite_url: str, tmp_path: Path
+    trainard_process: Program, sqlite_url: str, tmp_path: Path
 ) -> None:
     (tmp_path / "file").touch()
     folder = f"its folder {tmp_path}/file cannot be made"
@@ -114,7 +114,7 @@ def test_the_service_does_not_start_on_them(
         (f"sqlite:///{tmp_path}/file/trainard.db", folder),
         (sqlite_url, "at revision 0099 of a newer version"),
     ):
-        refused = trainard("serve", "--port", "0", "--database-url", url)
+        refused = trainard_process("serve", "--port", "0", "--database-url", url)
         assert refused.returncode == 1
         assert unspaced(words) in unspaced(refused.stderr.replace("│", " "))
         assert "Traceback" not in refused.stderr

@@ -21,8 +21,8 @@ def changed(example: Path, **changes: Any) -> str:
     return json.dumps({**scenario, **changes})
 
 
-def test_founding_figure_in_the_table(trainard: Program, example: Path) -> None:
-    done = trainard("evaluate", str(example / "scenario.json"))
+def test_founding_figure_in_the_table(trainard_process: Program, example: Path) -> None:
+    done = trainard_process("evaluate", str(example / "scenario.json"))
     assert done.returncode == 0, done.stderr
     (line,) = (line for line in done.stdout.splitlines() if line.startswith("gpu_hours_lost "))
     assert "176 008" in line

@@ -66,12 +66,13 @@ def post(address: str) -> tuple[str, UUID]:
 def wait_for(address: str, location: str, *, points: int = 0, state: str = "") -> dict[str, Any]:
     """Ask for the batch until it has so many points and, where given, the state."""
     end = time.monotonic() + TIMEOUT_S
-    while True:
-        batch: dict[str, Any] = httpx.get(f"{address}{location}", timeout=30).json()
-        if batch["points_done"] >= points and state in {"", batch["state"]}:
-            return batch
-        assert time.monotonic() < end, batch
-        time.sleep(0.02)
+    with httpx.Client(base_url=address, timeout=30) as client:
+        while True:
+            batch: dict[str, Any] = client.get(location).json()
+            if batch["points_done"] >= points and state in {"", batch["state"]}:
+                return batch
+            assert time.monotonic() < end, batch
+            time.sleep(0.02)
 
 
 def ledger(database: Database, batch_id: UUID) -> list[tuple[Any, ...]]:

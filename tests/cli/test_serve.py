@@ -50,10 +50,12 @@ def test_interrupt_stops_it(start: Start) -> None:
     assert process.wait(timeout=30) == 0
 
 
-def test_taken_port_is_a_sentence(trainard: Program) -> None:
+def test_taken_port_is_a_sentence(trainard_process: Program) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        refused = trainard("serve", "--port", str(port), "--database-url", "sqlite:///served.db")
+        refused = trainard_process(
+            "serve", "--port", str(port), "--database-url", "sqlite:///served.db"
+        )
     assert refused.returncode == 1
     assert f"port {port}" in refused.stderr
     assert "Traceback" not in refused.stderr
@@ -113,8 +115,8 @@ def test_the_first_key_closes_a_running_service(
     assert status(port, "/v1/meta") == 401
 
 
-def test_malformed_setting_is_named(trainard: Program) -> None:
-    refused = trainard("serve", "--database-url", "mysql://127.0.0.1/x", "--port", "0")
+def test_malformed_setting_is_named(trainard_process: Program) -> None:
+    refused = trainard_process("serve", "--database-url", "mysql://127.0.0.1/x", "--port", "0")
     assert refused.returncode == 1
     assert "must be sqlite or postgresql" in refused.stderr
 

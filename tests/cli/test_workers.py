@@ -103,8 +103,8 @@ def test_a_worker_alone_waits_for_the_tables_and_starts_anew_after_a_crash(
     assert worker.wait(TIMEOUT_S) == 0
 
 
-def test_a_sqlite_file_takes_no_workers(trainard: Program) -> None:
+def test_a_sqlite_file_takes_no_workers(trainard_process: Program) -> None:
     for arguments in (("worker",), ("serve", "--workers", "2", "--port", "0")):
-        refused = trainard(*arguments)
+        refused = trainard_process(*arguments)
         assert refused.returncode == 2
         assert "SQLite file" in refused.stderr

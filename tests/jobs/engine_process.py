@@ -1,18 +1,19 @@
-"""A process that computes batches until it is told to stop; tests kill it, stop it, spoil it.
+"""What a process does that computes batches until it is told to stop; tests kill and spoil it.
 
-`engine_process.py URL ROLE [NAME=VALUE …]`: `kill=POINT` ends it with SIGKILL at a named point of
-its work, `nth=2` the second time that it gets there; `poison=1` lets chunk 1 kill its process;
-`pages=N` lets SQLite's file grow by N pages only; `unseen_s`, `pause_s` shorten waits.
+Its options are `NAME=VALUE`: `kill=POINT` ends it with SIGKILL at a named point of its work,
+`nth=2` the second time that it gets there; `poison=1` lets chunk 1 kill its process; `pages=N` lets
+SQLite's file grow by N pages only; `unseen_s`, `pause_s` shorten waits.
 """
 
 import os
 import signal
 import sqlite3
-import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import closing
+from multiprocessing import resource_tracker
+from multiprocessing.connection import Connection
 from typing import Any
 
 from dbos import DBOSClient
@@ -41,7 +42,11 @@ POINTS: dict[str, tuple[object, str, bool]] = {
 }
 
 
-def main(url: str, role: Any, *options: str) -> None:
+def main(named: "Connection[str, str]", url: str, role: Any, *options: str) -> None:
+    """Compute until SIGTERM; the engine's name is sent when it is ready."""
+    os.setsid()
+    # One of its own, which is killed with it: the one of the tests would tell what was left open.
+    resource_tracker._resource_tracker._fd = None
     configure_logs("INFO")
     wanted = dict(option.split("=", 1) for option in options)
     database = Database(url, session_name=unique_name())
@@ -61,7 +66,7 @@ def main(url: str, role: Any, *options: str) -> None:
     stopping = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stopping.set())
     runtime.start()
-    print(runtime.engine.name, flush=True)
+    named.send(runtime.engine.name)
     stopping.wait()
     runtime.stop()
 
@@ -116,7 +121,3 @@ def fill_disk(database: Database, pages: int) -> None:
             connection.execute(f"PRAGMA max_page_count={limit}")
 
     event.listen(Pool, "connect", bound)
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])

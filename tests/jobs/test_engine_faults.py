@@ -1,5 +1,6 @@
 """What goes wrong inside: poisoned chunks, a full disk, defects; each ends in a clear state."""
 
+import os
 import shutil
 import signal
 import sqlite3
@@ -83,10 +84,10 @@ def test_compute_processes_end_with_a_killed_server(sqlite_database: Database) -
     batch_id = submit_grid(sqlite_database, 400_000)
     with Computing(sqlite_database, "slow_s=0.2") as server:
         wait_for(lambda: read(sqlite_database, batch_id).points_done > 0)
-        children = psutil.Process(server.process.pid).children(recursive=True)
+        children = psutil.Process(server.pid).children(recursive=True)
         assert children
         # Only the server: its compute processes have to find out by themselves.
-        server.process.send_signal(signal.SIGKILL)
+        os.kill(server.pid, signal.SIGKILL)
         server.wait()
         _, alive = psutil.wait_procs(children, timeout=10)
         assert alive == []
@@ -96,7 +97,7 @@ def test_a_compute_process_that_dies_is_replaced(sqlite_database: Database) -> N
     batch_id = submit_grid(sqlite_database, 400_000)
     with Computing(sqlite_database, "slow_s=0.1") as server:
         wait_for(lambda: read(sqlite_database, batch_id).points_done > 0)
-        for child in psutil.Process(server.process.pid).children(recursive=True):
+        for child in psutil.Process(server.pid).children(recursive=True):
             child.kill()
         wait_for_end(sqlite_database, batch_id)
     assert_whole(sqlite_database, batch_id, 400_000)
@@ -110,12 +111,12 @@ def test_the_first_process_of_a_file_computes_and_the_next_takes_over(
             return [row.process for row in workers.list_workers(connection)]
 
     with Computing(sqlite_database, "slow_s=0.3") as first:
-        wait_for(lambda: holder() == [first.process.pid])
+        wait_for(lambda: holder() == [first.pid])
         with Computing(sqlite_database) as second:
             assert [first.name, second.name] == ["local", "local"]
             batch_id = submit_grid(sqlite_database, 300_000)
             wait_for(lambda: read(sqlite_database, batch_id).points_done > 0)
-            assert not psutil.Process(second.process.pid).children(recursive=True)
+            assert not psutil.Process(second.pid).children(recursive=True)
             first.kill()
             wait_for_end(sqlite_database, batch_id)
     assert_whole(sqlite_database, batch_id, 300_000)
@@ -304,9 +305,9 @@ def test_a_restarted_service_is_listed_with_its_own_number(sqlite_database: Data
             return [row.process for row in workers.list_workers(connection)]
 
     with Computing(sqlite_database) as killed:
-        wait_for(lambda: listed() == [killed.process.pid])
+        wait_for(lambda: listed() == [killed.pid])
     with Computing(sqlite_database) as server:
-        wait_for(lambda: listed() == [server.process.pid])
-        server.process.send_signal(signal.SIGTERM)
+        wait_for(lambda: listed() == [server.pid])
+        os.kill(server.pid, signal.SIGTERM)
         server.wait()
     assert listed() == []

@@ -74,11 +74,11 @@ def test_a_stopped_worker_is_fenced_when_it_wakes_up(database: Database) -> None
         asleep, alive = stopped.name, other.name
         batch_id = submit_grid(database, 300_000)
         wait_for(lambda: asleep in workers_of(database, batch_id))
-        os.kill(stopped.process.pid, signal.SIGSTOP)
+        os.kill(stopped.pid, signal.SIGSTOP)
         # Its lock is held all the time: only its silence gives it away.
         wait_for_end(database, batch_id)
         before = read(database, batch_id), workers_of(database, batch_id)
-        os.kill(stopped.process.pid, signal.SIGCONT)
+        os.kill(stopped.pid, signal.SIGCONT)
         # Its sessions were ended with what it had in hand: it finds its lock lost, and ends.
         assert stopped.wait(20) == 75
         assert (read(database, batch_id), workers_of(database, batch_id)) == before
@@ -91,7 +91,7 @@ def test_a_drained_worker_hands_over_and_loses_nothing(database: Database) -> No
         first, _ = drained.name, other.name
         batch_id = submit_grid(database, 400_000)
         wait_for(lambda: first in workers_of(database, batch_id))
-        os.kill(drained.process.pid, signal.SIGTERM)
+        os.kill(drained.pid, signal.SIGTERM)
         assert drained.wait(15) == 0
         done = workers_of(database, batch_id).count(first)
         wait_for_end(database, batch_id)

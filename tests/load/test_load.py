@@ -19,8 +19,8 @@ from tests.load.stored import assert_stored
 from tests.load.tally import Tally
 
 NUM_CLIENTS = 32
-SECONDS = 5.0
-NUM_POINTS = 200_000
+SECONDS = 3.0
+NUM_POINTS = 100_000
 KILLS = 3
 
 
