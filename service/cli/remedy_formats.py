@@ -79,9 +79,7 @@ def write_comma_separated(found: RemediesOut, out: BinaryIO) -> None:
         **{name: np.array([getattr(each, name) for each in remedies]) for name in NUMBERS},
         "money_given_back": [_decimal(remedy.money_given_back) for remedy in remedies],
         "break_even_price": [_decimal(remedy.break_even_price) for remedy in remedies],
-        "currency": [
-            remedy.money_given_back and remedy.money_given_back.currency for remedy in remedies
-        ],
+        "currency": [_currency(remedy.money_given_back) for remedy in remedies],
         "overrides": [_json(remedy.overrides) for remedy in remedies],
     }
     out.writelines(write_csv(FIELDS, [table]))
@@ -132,6 +130,10 @@ def _json(value: object) -> str | None:
 
 def _decimal(money: Money | None) -> Decimal | None:
     return None if money is None else Decimal(money.amount)
+
+
+def _currency(money: Money | None) -> str | None:
+    return None if money is None else money.currency
 
 
 def _money(money: Money | None) -> str:

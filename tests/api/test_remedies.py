@@ -27,7 +27,11 @@ SCENARIO: dict[str, Any] = {
     "communication": {"kind": "fixed", "allreduce_ms": 80},
     "slow_groups": [{"count": 1, "speed_fraction": 0.7}],
 }
-PRICED = {"pricing": {"gpu_type": "H100"}, "currency": "EUR", "start_on": "2026-12-01"}
+PRICED: dict[str, Any] = {
+    "pricing": {"gpu_type": "H100"},
+    "currency": "EUR",
+    "start_on": "2026-12-01",
+}
 RATE = {
     "gpu_type": "H100",
     "price_per_gpu_hour": {"amount": "1.00", "currency": "EUR"},
@@ -118,7 +122,8 @@ def test_money_is_what_the_gpu_hours_cost(client: Client) -> None:
 
 
 def test_no_rate_is_a_normal_state(client: Client) -> None:
-    for body in ({}, PRICED):
+    bodies: list[dict[str, Any]] = [{}, PRICED]
+    for body in bodies:
         found = ranked(client, **body)
         assert found["cost_status"] == "no_rate"
         assert found["unpriced_days"] == 30

@@ -19,6 +19,7 @@ STEP: dict[str, Any] = {
 }
 SLOW = {"slow_groups": [{"count": 3, "speed_fraction": 0.7}]}
 EPISODES = {"rate_per_gpu_day": 0.01, "mean_hours": 8.0, "severity": 1.5}
+QUANTILES = [0.9, 0.95, 1.0, 1.05, 1.1]
 FAILING = {"failures_per_1000_node_days": 6.5, "checkpoint_write_s": 30}
 
 
@@ -190,6 +191,20 @@ def test_a_remedy_beyond_the_bounds_of_a_field_is_left_out() -> None:
 def test_a_reason_that_holds_for_all_settings_is_said_once() -> None:
     left_out = applicable(scenario(), [RemedyRequest(kind="hot_spares", counts=(1, 2))])[1]
     assert [(each.kind, each.setting) for each in left_out] == [("hot_spares", None)]
+
+
+def test_what_cannot_be_shared_out_is_left_out_with_the_reason() -> None:
+    few = scenario(num_gpus=2, **varying(persistent=cv(0.5)))
+    assert "relative variance" in reasons(few)["rebalance_work"]
+
+
+def test_a_table_of_quantiles_can_only_be_balanced_whole() -> None:
+    table = {"kind": "empirical", "quantiles": QUANTILES}
+    document = scenario(num_gpus=4, **varying(replica=table))
+    changes, (left_out,) = applicable(document, [RemedyRequest(kind="balance_data")])
+    assert [change.overrides for change in changes] == [{"variability.replica": None}]
+    assert "no cv" in left_out.reason
+    assert left_out.setting == {"cv_fraction": 0.5}
 
 
 def test_slower_detection_and_what_is_optimal_already_are_no_remedies() -> None:
