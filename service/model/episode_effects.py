@@ -6,12 +6,12 @@ factors.
 """
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 
 from service.model.episodes import states_of
-from service.model.fleet import Fleet, Source
+from service.model.fleet import Episodes, Fleet, Source
 from service.model.laws.law import Floats, rate_of
 from service.model.nodes import legendre
 from service.model.scores import log_at
@@ -42,9 +42,7 @@ def slowdown_of(
     fleet: Fleet, lasting: Sequence[Source], step_rate: Callable[[Floats], Floats]
 ) -> Slowdown:
     """Of a fleet of one point with episodes; `step_rate` is -log P(a GPU's step factor <= x)."""
-    episodes = fleet.episodes
-    if episodes is None:
-        return NO_SLOWDOWN
+    episodes = cast("Episodes", fleet.episodes)
     states = states_of(fleet.num_gpus, episodes)
     slow = states.num_gpus[:, len(fleet.num_gpus) :, 0]
     severity = float(episodes.severity[0])

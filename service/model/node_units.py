@@ -96,7 +96,9 @@ class NodeUnits:
         """(units, nodes) -log P(passes t | slowness of that rank)."""
         slowness = self._at(log_rank)
         rate = self._composition.alone_rate(t / np.exp(slowness)[:, np.newaxis])
-        # What the other GPUs add varies slowly with y: a polynomial through a few.
+        if self._composition.own is None:
+            return np.clip(rate + self._others_rate(t, slowness), 0, LARGEST_RATE)
+        # What other GPUs of their own add varies slowly with y: a polynomial through a few.
         rule = chebyshev(DEGREE)
         low, half = slowness[-1], max((slowness[0] - slowness[-1]) / 2, 1e-12)
         others = self._others_rate(t, low + half * (rule.points + 1))

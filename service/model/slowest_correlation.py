@@ -98,8 +98,6 @@ def _correlation(num_gpus: float, r: float) -> float:
 def _either_above(x: Floats, y: Floats, r: float) -> Floats:
     """P(X > x or Y > y) of bivariate normal scores."""
     above_x, above_y = special.ndtr(-x), special.ndtr(-y)
-    if r == 0:
-        return above_x + above_y - above_x * above_y
     width = np.sqrt((1 - r) * (1 + r))
     opposite = np.where((x > 0) == (y > 0), 0.0, 0.5)
     together = (above_x + above_y) / 2 - opposite

@@ -53,8 +53,6 @@ def drawn_gpus(
 
 def _shared_scores(composition: Composition, log_y: Floats, uniform: Floats) -> Floats:
     """(entries,) by a table of quantiles over units and levels."""
-    if composition.node is None:
-        return np.zeros_like(log_y)
     low, high = float(log_y.min()), float(log_y.max())
     units = np.linspace(low, max(high, low + 1e-9), _UNITS)
     levels = np.linspace(-_FARTHEST_LEVEL, _FARTHEST_LEVEL, _LEVELS)
