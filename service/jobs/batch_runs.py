@@ -134,6 +134,12 @@ def find_reusable(connection: Connection, work: ChunkWork) -> ReusedChunk | None
     )
 
 
+def is_wanted(connection: Connection, batch_id: UUID, now: datetime) -> bool:
+    """Whether the batch still takes chunks."""
+    batch = batches.find_batch(connection, batch_id)
+    return batch is not None and _takes_chunks(batch, now)
+
+
 def start(connection: Connection, batch_id: UUID, now: datetime) -> None:
     """Note that the first chunk of the batch is being computed."""
     batches.start_batch(connection, batch_id, now)

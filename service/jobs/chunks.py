@@ -50,6 +50,13 @@ def num_chunks(num_points: int, chunk_points: int = CHUNK_POINTS) -> int:
     return -(-num_points // chunk_points)
 
 
+class Piece(msgspec.Struct, frozen=True, kw_only=True):
+    """Columns of consecutive points, and per item (position, points, failed points)."""
+
+    table: Mapping[str, Array]
+    progress: list[tuple[int, int, int]]
+
+
 def compute_chunk(
     chunk: int,
     items: Sequence[ItemSpan],
@@ -58,7 +65,13 @@ def compute_chunk(
 ) -> ComputedChunk:
     """Compute the chunk's points; `columns` are the stored input columns of the whole batch."""
     start = chunk * chunk_points
-    stop = start + chunk_points
+    return joined_pieces(chunk, [compute_piece(items, columns, start, start + chunk_points)])
+
+
+def compute_piece(
+    items: Sequence[ItemSpan], columns: Sequence[str], start: int, stop: int
+) -> Piece:
+    """Compute the points [start, stop) of the batch, as many as the items have there."""
     parts: list[Mapping[str, Array]] = []
     progress = []
     for item in items:
@@ -69,25 +82,35 @@ def compute_chunk(
         part = _evaluate_span(item, begin - item.first_point, end - item.first_point, columns)
         parts.append(part)
         progress.append((item.position, end - begin, int(np.count_nonzero(part["failure"]))))
-    # A copy of all columns would be the most that a compute process holds.
-    table = (
-        parts[0]
-        if len(parts) == 1
-        else {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-    )
+    return Piece(table=_joined(parts), progress=progress)
+
+
+def joined_pieces(chunk: int, pieces: Sequence[Piece]) -> ComputedChunk:
+    """The chunk of which these are all pieces, in order."""
+    counts: dict[int, tuple[int, int]] = {}
+    for piece in pieces:
+        for position, points, failed in piece.progress:
+            before = counts.get(position, (0, 0))
+            counts[position] = (before[0] + points, before[1] + failed)
     return ComputedChunk(
         chunk=chunk,
-        blocks=encode_columns(table),
-        progress=progress,
+        blocks=encode_columns(_joined([piece.table for piece in pieces])),
+        progress=[(position, *counted) for position, counted in counts.items()],
     )
+
+
+def _joined(parts: Sequence[Mapping[str, Array]]) -> Mapping[str, Array]:
+    # A copy of all columns would be the most that a compute process holds.
+    if len(parts) == 1:
+        return parts[0]
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
 def _evaluate_span(
     item: ItemSpan, start: int, stop: int, columns: Sequence[str]
 ) -> dict[str, Array]:
-    grid = grid_of(item.scenario, item.axes)
-    expanded = grid.columns(start, stop)
-    results = _evaluate(grid, expanded, start, stop)
+    expanded = grid_of(item.scenario, item.axes).columns(start, stop)
+    results = _evaluate(item, expanded, start, stop)
     return {
         "item": np.full(stop - start, item.position, dtype=np.int64),
         "failure": results.failure,
@@ -96,16 +119,25 @@ def _evaluate_span(
     }
 
 
-def _evaluate(grid: Grid, expanded: Columns, start: int, stop: int) -> Results:
-    if not isinstance(grid, RemedyGrid):
+def _evaluate(item: ItemSpan, expanded: Columns, start: int, stop: int) -> Results:
+    whole = _remedies_of(item.scenario, item.axes)
+    if whole is None:
         return evaluate(expanded)
-    # What a remedy gives back needs point 0, in whatever chunk that is: they are few, all of them.
-    whole, _ = evaluated(grid)
     rows = slice(start, stop)
     return Results(
         columns={name: values[rows] for name, values in whole.columns.items()},
         failure=whole.failure[rows],
     )
+
+
+@lru_cache(maxsize=4)
+def _remedies_of(scenario: bytes, axes: bytes) -> Results | None:
+    """All points of an item of remedies, else None.
+
+    What a remedy gives back needs point 0, in whatever chunk that is: they are few, all of them.
+    """
+    grid = grid_of(scenario, axes)
+    return evaluated(grid)[0] if isinstance(grid, RemedyGrid) else None
 
 
 @lru_cache(maxsize=64)

@@ -9,13 +9,23 @@ import multiprocessing.connection
 import os
 import signal
 import threading
+import time
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from functools import partial
+from typing import TypeVar
 
 import structlog
 
 from service.jobs.batch_runs import ChunkWork
-from service.jobs.chunks import ComputedChunk, ItemSpan, compute_chunk
+from service.jobs.chunks import (
+    ComputedChunk,
+    Piece,
+    compute_chunk,
+    compute_piece,
+    joined_pieces,
+)
 from service.jobs.planning import CHUNK_POINTS
 
 # Alone, so that it is the chunk's own doing; twice, since a machine may kill for want of memory.
@@ -23,6 +33,11 @@ ATTEMPTS_ALONE = 2
 # Below it starting a process, and sending the columns, costs more than the event loop's stall;
 # not of points that take long, whose chunks are smaller.
 INLINE_POINTS = 20_000
+# Between two pieces of a long chunk it is seen whether anybody still wants it.
+PIECE_S = 2.0
+FIRST_PIECE_POINTS = 64
+
+T = TypeVar("T")
 
 log = structlog.get_logger()
 
@@ -39,17 +54,42 @@ class ComputePool:
         self._pool: ProcessPoolExecutor | None = None
         self._lock = threading.Lock()
 
-    def compute(self, work: ChunkWork) -> ComputedChunk:
-        """The chunk's encoded blocks; raises `PoisonedChunkError`, and what computing raises."""
-        if work.num_points <= INLINE_POINTS and work.chunk_points >= CHUNK_POINTS:
-            return compute_chunk(*_arguments(work))
+    def compute(self, work: ChunkWork, between: Callable[[], None] = lambda: None) -> ComputedChunk:
+        """The chunk's encoded blocks; raises `PoisonedChunkError`, and what computing raises.
+
+        A chunk whose points take long is computed in pieces; before each `between` is called, which
+        may raise to give the rest up.
+        """
+        if work.chunk_points < CHUNK_POINTS:
+            return self._in_pieces(work, between)
+        arguments = work.chunk, work.spans, work.columns, work.chunk_points
+        if work.num_points <= INLINE_POINTS:
+            return compute_chunk(*arguments)
+        return self._in_process(work, partial(compute_chunk, *arguments))
+
+    def _in_pieces(self, work: ChunkWork, between: Callable[[], None]) -> ComputedChunk:
+        """Pieces of about PIECE_S each: how long one took tells the size of the next."""
+        pieces: list[Piece] = []
+        start, stop, size = work.first_point, work.first_point + work.num_points, FIRST_PIECE_POINTS
+        while start < stop:
+            between()
+            began = time.monotonic()
+            end = min(start + size, stop)
+            act = partial(compute_piece, work.spans, work.columns, start, end)
+            pieces.append(self._in_process(work, act))
+            start += size
+            took_s = max(time.monotonic() - began, 1e-3)
+            size = min(max(1, int(size * PIECE_S / took_s)), 4 * size)
+        return joined_pieces(work.chunk, pieces)
+
+    def _in_process(self, work: ChunkWork, act: Callable[[], T]) -> T:
         pool = self._ready()
         try:
-            return pool.submit(compute_chunk, *_arguments(work)).result()
+            return pool.submit(act).result()
         except BrokenProcessPool:
             log.warning("compute_process_died", batch=str(work.batch_id), chunk=work.chunk)
             self._discard(pool)
-        return self._compute_alone(work)
+        return self._alone(work, act)
 
     def close(self) -> None:
         """End the processes; chunks that are being computed are lost."""
@@ -58,11 +98,11 @@ class ComputePool:
         if pool is not None:
             pool.shutdown(wait=True, cancel_futures=True)
 
-    def _compute_alone(self, work: ChunkWork) -> ComputedChunk:
+    def _alone(self, work: ChunkWork, act: Callable[[], T]) -> T:
         for attempt in range(1, ATTEMPTS_ALONE + 1):
             with _new_pool(1) as pool:
                 try:
-                    return pool.submit(compute_chunk, *_arguments(work)).result()
+                    return pool.submit(act).result()
                 except BrokenProcessPool:
                     log.warning(
                         "chunk_killed_its_process",
@@ -86,10 +126,6 @@ class ComputePool:
             if self._pool is broken:
                 self._pool = None
         broken.shutdown(wait=False, cancel_futures=True)
-
-
-def _arguments(work: ChunkWork) -> tuple[int, list[ItemSpan], tuple[str, ...], int]:
-    return work.chunk, work.spans, work.columns, work.chunk_points
 
 
 def _new_pool(processes: int) -> ProcessPoolExecutor:

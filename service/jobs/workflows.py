@@ -191,8 +191,12 @@ class Workflows:
         try:
             with span("chunk.compute"):
                 return self._patiently(
-                    lambda: self.pool.compute(work), limit_s=COMPUTE_PATIENCE_S, awaited=OSError
+                    lambda: self.pool.compute(work, lambda: self._go_on(work)),
+                    limit_s=COMPUTE_PATIENCE_S,
+                    awaited=OSError,
                 )
+        except BatchEndedError:
+            raise
         except PoisonedChunkError as error:
             return FailedChunk(reason=str(error))
         except Exception as error:
@@ -200,6 +204,19 @@ class Workflows:
                 raise HandedOverError from error
             log.exception("chunk_failed", batch=str(work.batch_id), chunk=work.chunk)
             return FailedChunk(reason=f"{type(error).__name__} while computing; see the log")
+
+    def _go_on(self, work: ChunkWork) -> None:
+        """Give a long chunk up half way where nobody wants it any more or the process stops."""
+        if self.is_stopping:
+            raise HandedOverError
+        try:
+            with self.database.read() as connection:
+                wanted = batch_runs.is_wanted(connection, work.batch_id, datetime.now(UTC))
+        except OperationalError:
+            # The database is away for a while: what is computed can be stored when it is back.
+            return
+        if not wanted:
+            raise BatchEndedError
 
     def _store(self, work: ChunkWork, outcome: ChunkOutcome) -> None:
         """Store. A full disk is given half a minute, then the chunk fails, which needs little room.

@@ -46,14 +46,14 @@ def main(named: "Connection[str, str]", url: str, role: Any, *options: str) -> N
     """Compute until SIGTERM; the engine's name is sent when it is ready."""
     os.setsid()
     # One of its own, which is killed with it: the one of the tests would tell what was left open.
-    resource_tracker._resource_tracker._fd = None
+    vars(resource_tracker._resource_tracker)["_fd"] = None
     configure_logs("INFO")
     wanted = dict(option.split("=", 1) for option in options)
     database = Database(url, session_name=unique_name())
     if "kill" in wanted:
         kill_at(wanted["kill"], int(wanted.get("nth", "1")))
     if "poison" in wanted:
-        compute_pool.compute_chunk = poisoned  # type: ignore[attr-defined]
+        compute_pool.compute_chunk = poisoned  # type: ignore[attr-defined,assignment]
     if "slow_s" in wanted:
         delay(float(wanted["slow_s"]))
     if "pages" in wanted:
@@ -94,9 +94,9 @@ def delay(seconds: float) -> None:
     """Let every chunk take longer, so that a process can be caught in the middle."""
     compute = compute_pool.ComputePool.compute
 
-    def slow(pool: compute_pool.ComputePool, work: Any) -> ComputedChunk:
+    def slow(pool: compute_pool.ComputePool, work: Any, between: Any) -> ComputedChunk:
         time.sleep(seconds)
-        return compute(pool, work)
+        return compute(pool, work, between)
 
     setattr(compute_pool.ComputePool, "compute", slow)  # noqa: B010 - mypy takes no methods
 

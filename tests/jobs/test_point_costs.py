@@ -1,5 +1,7 @@
 """What points cost: clusters that are drawn, estimates, and chunks that are cut to it."""
 
+from collections.abc import Callable
+from concurrent.futures import Future
 from datetime import UTC, datetime
 from typing import Any
 
@@ -7,16 +9,17 @@ import pytest
 
 from service.db import batches as batch_rows
 from service.db import queue_state
-from service.db.engine import Database
+from service.db.engine import Connection, Database, OperationalError
 from service.errors import InvalidError
 from service.jobs import batches, point_faults
 from service.jobs.batch_documents import BatchOut, BatchPlanOut, RetryIn
 from service.jobs.batch_retries import retry
-from service.jobs.batch_runs import load_chunk
+from service.jobs.batch_runs import ChunkWork, load_chunk
 from service.jobs.chunks import compute_chunk
 from service.jobs.compute_pool import ComputePool
 from service.jobs.planning import CHUNK_POINTS, Plan
 from service.jobs.point_costs import work_of
+from service.jobs.workflows import HandedOverError, Workflows
 from service.model.axes import decode_axes
 from service.model.grid import Grid, build_grid
 from service.model.scenario import decode_scenario
@@ -204,39 +207,123 @@ def test_chunks_of_another_size_are_not_taken_over(
     assert {read(database, batch.id).points_done for batch in (first, same, other)} == {12_000}
 
 
-def test_points_that_take_long_are_computed_in_a_process(
-    sqlite_database: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    inline: list[int] = []
+def load(database: Database, batch: BatchOut) -> ChunkWork:
+    with database.read() as connection:
+        work = load_chunk(connection, batch.id, 0, datetime.now(UTC))
+    assert work is not None
+    return work
 
-    def noted(*arguments: Any) -> Any:
-        inline.append(arguments[0])
-        return compute_chunk(*arguments)
 
-    monkeypatch.setattr("service.jobs.compute_pool.compute_chunk", noted)
-    submitted: list[tuple[Any, ...]] = []
+class HerePool:
+    """Stands where the compute processes are: acts at once, and notes which points."""
 
-    class Pool:
-        """Stands where the processes are: notes what it was given."""
+    def __init__(self) -> None:
+        self.spans: list[tuple[int, int]] = []
 
-        def submit(self, _act: Any, *arguments: Any) -> "Pool":
-            submitted.append(arguments)
-            self.found = compute_chunk(*arguments)
-            return self
+    def submit(self, act: Any) -> "Future[Any]":
+        self.spans.append(act.args[2:4])
+        found: Future[Any] = Future()
+        found.set_result(act())
+        return found
 
-        def result(self) -> Any:
-            return self.found
 
+@pytest.fixture
+def here(monkeypatch: pytest.MonkeyPatch) -> HerePool:
+    pool = HerePool()
+    monkeypatch.setattr(ComputePool, "_ready", lambda _: pool)
+    return pool
+
+
+@pytest.mark.usefixtures("small_chunks")
+def test_pieces_of_a_chunk_make_its_bits(database: Database, here: HerePool) -> None:
+    whole = submit(database, failing(12_000), item(custom_id="b"), reuse=False)
+    work = load(database, whole)
+    asked = []
+    found = ComputePool(1).compute(work, lambda: asked.append(len(here.spans)))
+    starts, ends = zip(*here.spans, strict=True)
+    assert (starts[0], ends[-1]) == (0, SMALL_CHUNK)
+    assert list(starts[1:]) == list(ends[:-1])
+    assert len(here.spans) > 2
+    assert asked == list(range(len(here.spans)))
+    expected = compute_chunk(work.chunk, work.spans, work.columns, work.chunk_points)
+    assert found == expected
+    assert found.progress == [(0, 10_000, 6_000)]
+
+
+@pytest.mark.usefixtures("small_chunks", "here")
+def test_a_cancelled_chunk_is_given_up_half_way(database: Database, here: HerePool) -> None:
+    batch = submit(database, item(axes=[speeds(20_000)]))
     pool = ComputePool(1)
-    monkeypatch.setattr(pool, "_ready", Pool)
-    now = datetime.now(UTC)
+    workflows = Workflows(database, pool, "test", transact_on(database))
+
+    def cancel_after_two(work: ChunkWork, between: Any) -> Any:
+        def check() -> None:
+            if len(here.spans) == 2:
+                cancel(database, batch.id)
+            between()
+
+        return ComputePool.compute(pool, work, check)
+
+    pool.compute = cancel_after_two  # type: ignore[method-assign,assignment]
+    workflows.run_chunk(batch.id, 0)
+    assert len(here.spans) == 2
+    stopped = read(database, batch.id)
+    assert (stopped.state, stopped.points_done, stopped.points_failed) == ("canceled", 0, 0)
+
+
+@pytest.mark.usefixtures("small_chunks")
+def test_a_process_that_stops_gives_a_long_chunk_to_others(
+    sqlite_database: Database, here: HerePool
+) -> None:
+    batch = submit(sqlite_database, item(axes=[speeds(20_000)]))
+    pool = ComputePool(1)
+    workflows = Workflows(sqlite_database, pool, "test", transact_on(sqlite_database))
+    submit_act = here.submit
+
+    def stopping(act: Any) -> "Future[Any]":
+        workflows.stop()
+        return submit_act(act)
+
+    here.submit = stopping  # type: ignore[method-assign]
+    with pytest.raises(HandedOverError):
+        workflows.run_chunk(batch.id, 0)
+    assert len(here.spans) == 1
+    assert read(sqlite_database, batch.id).points_done == 0
+    complete(sqlite_database)
+    assert read(sqlite_database, batch.id).state == "succeeded"
+
+
+@pytest.mark.usefixtures("small_chunks")
+def test_a_database_that_is_away_does_not_end_a_long_chunk(
+    sqlite_database: Database, here: HerePool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    batch = submit(sqlite_database, item(axes=[speeds(10_000)]))
+
+    def away(*_: object) -> bool:
+        raise OperationalError("SELECT", None, Exception("gone"))
+
+    monkeypatch.setattr("service.jobs.batch_runs.is_wanted", away)
+    workflows = Workflows(sqlite_database, ComputePool(1), "test", transact_on(sqlite_database))
+    workflows.run_chunk(batch.id, 0)
+    assert len(here.spans) > 2
+    assert read(sqlite_database, batch.id).state == "succeeded"
+
+
+def transact_on(database: Database) -> Callable[[Callable[[Connection], None]], None]:
+    def transact(write: Callable[[Connection], None]) -> None:
+        with database.write() as connection:
+            write(connection)
+
+    return transact
+
+
+def test_points_that_take_long_are_computed_in_a_process(
+    sqlite_database: Database, here: HerePool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for points in (SMALL_CHUNK, CHUNK_POINTS):
         monkeypatch.setattr(Plan, "chunk_points", points)
-        batch = submit(sqlite_database, item(axes=[speeds(12_000)]), reuse=False)
-        with sqlite_database.read() as connection:
-            work = load_chunk(connection, batch.id, 0, now)
-        assert work is not None
-        found = pool.compute(work)
-        assert [part[1] for part in found.progress] == [min(12_000, points)]
-    assert [arguments[3] for arguments in submitted] == [SMALL_CHUNK]
-    assert inline == [0]
+        batch = submit(sqlite_database, item(axes=[speeds(100)]), reuse=False)
+        found = ComputePool(1).compute(load(sqlite_database, batch))
+        assert found.progress == [(0, 100, 0)]
+    # The short one was computed here, where it costs less than to send it.
+    assert here.spans == [(0, 64), (64, 100)]
