@@ -56,7 +56,8 @@ class Computing:
     @property
     def name(self) -> str:
         """The engine's name, which the ledger shows; waits until the process is ready."""
-        return self._name.recv()
+        name: str = self._name.recv()
+        return name
 
     def kill(self) -> None:
         """SIGKILL to the process and to its compute processes."""
