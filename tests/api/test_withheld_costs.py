@@ -39,6 +39,7 @@ AMOUNT = "12345.67"
 UNLIMITED = Limits(requests_per_minute=0, points_per_hour=0)
 # What shows amounts or rate ids to those who may see them.
 SHOWING = {
+    "evaluate_remedies",
     "list_rates",
     "get_rate",
     "resolve_rate",
