@@ -60,7 +60,10 @@ def factors_of(fleet: Fleet, slowest: Slowest, mean_se: Floats, expected: Mean) 
     last = slowest.mean
     for row, cause in enumerate(CAUSES):
         rest = _switched_off(fleet, cause)
-        if rest is not None:
+        if rest is not None and cause == "common":
+            # Independent of all else and of mean 1: it moves no expectation.
+            fleet = rest
+        elif rest is not None:
             mean = np.ones(fleet.num_points) if cause == CAUSES[-1] else expected(rest)
             # What is switched off has never made a step shorter (Jensen): round-off is no gain.
             last = mean if cause == "backup_workers" else np.minimum(mean, last)

@@ -1,6 +1,7 @@
 """The slowest factor of a step at every point, and without one cause after the other."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -97,7 +98,11 @@ def _of_distinct(columns: Columns, fleet: Fleet) -> tuple[Factors, Codes]:
         return _alone(columns, fleet, alone), _everywhere(QUADRATURE, columns)
     if not fleet.stands_by_lastingly:
         exact = np.zeros(columns.num_points)
-        factors = factors_of(fleet, pooled_slowest(fleet), exact, _pooled)
+        slowest = pooled_slowest(fleet)
+        if not replace(fleet, common=None).is_random:
+            # Of mean 1, and alone: the quadrature's last digits are no loss.
+            slowest = Slowest(mean=slowest_nominal(columns), quantiles=slowest.quantiles)
+        factors = factors_of(fleet, slowest, exact, _pooled)
         return factors, _everywhere(QUADRATURE, columns)
     # Who stands by depends on the whole cluster: no product of ranks, hence no step quantiles.
     spread = _of_clusters(columns, fleet)
