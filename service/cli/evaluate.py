@@ -75,7 +75,7 @@ def command(
     Axes are e.g. [{"path": "num_gpus", "powers_of_two": {"start": 8, "stop": 131072}}]. Exit code 2
     and every fault with its place in the file when it cannot be computed.
     """
-    grid = _grid(file)
+    grid, prefix = _grid(file)
     for warning in grid.warnings:
         click.echo(f"note: {warning.pointer}: {warning.detail}", err=True)
     if extras and (grid.axis_paths or output_format == "csv"):
@@ -86,7 +86,7 @@ def command(
     try:
         found = extras_of(grid.base, extras)
     except InvalidScenario as error:
-        refuse_file(file, placed_faults(error, ""))
+        refuse_file(file, placed_faults(error, prefix))
     FORMATS[output_format](grid, _computed(grid, shown), sys.stdout.buffer, found)
     if shown < grid.num_points:
         click.echo(
@@ -96,7 +96,8 @@ def command(
         )
 
 
-def _grid(file: BinaryIO) -> Grid:
+def _grid(file: BinaryIO) -> tuple[Grid, str]:
+    """The grid of the file, and the place of its scenario in it."""
     value = read_json(file)
     wrapped = isinstance(value, dict) and "scenario" in value
     prefix = "/scenario" if wrapped else ""
@@ -112,7 +113,7 @@ def _grid(file: BinaryIO) -> Grid:
     if all(failures.all() for failures in _failures(grid)):
         fault = describe_failure(int(grid.failures(0, 1)[0]), grid.point_scenario(0))
         refuse_file(file, placed_faults(InvalidScenario([fault]), prefix))
-    return grid
+    return grid, prefix
 
 
 def _failures(grid: Grid) -> Iterator[Any]:

@@ -1,0 +1,115 @@
+"""What `trainard evaluate` shows of one scenario."""
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import Program
+
+SCENARIO: dict[str, Any] = {
+    "num_gpus": 256,
+    "load_ms": 30,
+    "compute_ms": 300,
+    "communication": {"kind": "fixed", "allreduce_ms": 80},
+    "variability": {"persistent": {"kind": "normal", "cv": 0.05}},
+}
+
+
+def rows(text: str, label: str) -> dict[str, list[str]]:
+    """The lines of the table under a label, by their first word."""
+    (section,) = (part for part in text.split("\n\n") if part.startswith(label))
+    return {line.split()[0]: line.split() for line in section.splitlines()[3:]}
+
+
+def shown(trainard: Program, *arguments: str, **changes: Any) -> str:
+    done = trainard("evaluate", "-", *arguments, stdin=json.dumps({**SCENARIO, **changes}))
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_both_views_are_labelled(trainard: Program) -> None:
+    text = shown(trainard, total_steps=1_000_000, period_days=7)
+    assert "gpu_hours_lost" in rows(text, "Fixed window: 7 days")
+    work = rows(text, "Fixed work: 1 000 000 steps")
+    assert set(work) == {
+        "days_to_finish",
+        "gpu_hours_for_total_steps",
+        "gpu_hours_extra_for_total_steps",
+        "gpu_hours_per_1000_steps",
+    }
+    assert "step_mean_ms" in rows(text, "The step")
+
+
+def test_a_scenario_without_total_steps_has_hours_for_a_thousand(trainard: Program) -> None:
+    work = rows(shown(trainard), "Fixed work: a thousand steps")
+    assert set(work) == {"gpu_hours_per_1000_steps"}
+
+
+def test_causes_that_cost_nothing_have_no_row(trainard: Program) -> None:
+    window = rows(shown(trainard), "Fixed window: 30 days")
+    assert "gpu_hours_persistent" in window
+    assert "gpu_hours_useful" in window
+    assert not {"gpu_hours_failures", "gpu_hours_transient", "gpu_hours_lost_se"} & set(window)
+
+
+def test_the_spread_has_a_table_of_its_own(trainard: Program) -> None:
+    json_text = shown(trainard, "--format", "json")
+    result = json.loads(json_text)["points"][0]["result"]
+    text = shown(trainard)
+    spread = rows(text, "Spread over clusters")
+    assert set(spread) == {"p10", "p50", "p90", "mean"}
+    for name, opposite in (("p10", "p90"), ("p90", "p10")):
+        lost = round(result[f"gpu_hours_lost_{name}"])
+        efficiency = result[f"efficiency_fraction_{opposite}"]
+        assert spread[name][1:] == [*f"{lost:,}".split(","), "0", f"{100 * efficiency:.2f}"]
+    assert "closed form" in text or "quadrature" in text
+
+
+def test_without_a_spread_there_is_no_table_of_it(trainard: Program) -> None:
+    assert "Spread over clusters" not in shown(trainard, variability={})
+
+
+EXTRAS = ("--show", "sensitivity", "--show", "model-spread", "--show", "independent-ranks")
+
+
+def test_extras_are_tables_under_labels(trainard: Program) -> None:
+    text = shown(trainard, *EXTRAS)
+    sensitivity = rows(text, "Sensitivity of the")
+    assert "variability.persistent.cv" in sensitivity
+    assert "not moved: failures" not in text
+    assert "not moved: num_spare_gpus: it is 0, of which 10 % is nothing" in text
+    assert set(rows(text, "Choice of the tail")) == {"normal", "lognormal", "gamma"}
+    assert rows(text, "Independent draws")["persistent"][1] == "256"
+
+
+def test_ends_and_families_that_break_a_rule_say_so(trainard: Program) -> None:
+    variability = {"transient": {"kind": "lognormal", "cv": 0.4}}
+    text = shown(trainard, *EXTRAS, variability=variability, tensor_parallel_size=2)
+    assert "a normal factor allows at most 0.3" in text
+    assert rows(text, "Choice of the tail")["normal"][1] == "-"
+
+
+def test_extras_as_json_are_named_as_the_service_names_them(trainard: Program) -> None:
+    found = json.loads(shown(trainard, *EXTRAS, "--format", "json"))
+    assert found["sensitivity"]["inputs"][0]["gpu_hours_change"] > 0
+    assert found["model_spread"]["lowest"] < found["model_spread"]["highest"]
+    assert [row["source"] for row in found["independent_ranks"]] == ["persistent"]
+    assert found["points"][0]["result"]["gpu_hours_lost"] > 0
+
+
+@pytest.mark.parametrize("place", ["axes", "csv"])
+def test_extras_are_of_one_scenario(trainard: Program, place: str) -> None:
+    axes = [{"path": "num_gpus", "values": [8, 16]}] if place == "axes" else []
+    text = json.dumps({"scenario": SCENARIO, "axes": axes})
+    form = "csv" if place == "csv" else "table"
+    refused = trainard("evaluate", "-", "--show", "sensitivity", "--format", form, stdin=text)
+    assert refused.returncode == 2
+    assert "one scenario without axes" in refused.stderr
+
+
+def test_too_many_draws_are_refused_in_their_place(trainard: Program) -> None:
+    scenario = {**SCENARIO, "num_gpus": 16, "num_spare_gpus": 1, "draws": 30_000}
+    refused = trainard("evaluate", "-", "--show", "sensitivity", stdin=json.dumps(scenario))
+    assert refused.returncode == 2
+    assert "/draws" in refused.stderr
