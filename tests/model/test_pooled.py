@@ -311,6 +311,10 @@ def test_the_same_point_alone_and_among_others() -> None:
 
 factor = st.tuples(st.sampled_from([NORMAL, LOGNORMAL, GAMMA]), st.floats(1e-4, 0.15))
 some = {name: st.none() | factor for name in ("persistent", "transient", "node", "replica")}
+# With a probability of 5 % the p95 may be anywhere between the body and the spikes.
+unclear_at_no_quantile = st.floats(1e-5, 0.3).filter(
+    lambda p: np.abs(p + np.array(PROBABILITIES) - 1).min() > 1e-3
+)
 spikes = st.none() | st.tuples(st.floats(1e-6, 0.1), st.floats(1.01, 4.0))
 
 
@@ -337,7 +341,7 @@ def test_equal_gpus_in_two_classes_are_one_class(
 
 
 @settings(max_examples=15)
-@given(own=factor, probability=st.floats(1e-5, 0.3), slowdown=st.floats(1.01, 3.0))
+@given(own=factor, probability=unclear_at_no_quantile, slowdown=st.floats(1.01, 3.0))
 def test_spikes_are_a_mixture_of_classes(
     own: tuple[str, float], probability: float, slowdown: float
 ) -> None:
