@@ -100,6 +100,36 @@ def slowest_of(groups: Groups) -> Slowest:
     return Slowest(mean=mean, quantiles=quantiles)
 
 
+def moments_of(groups: Groups) -> tuple[Floats, Floats]:
+    """Mean and variance of every point, (points,) each; not where the law is a table.
+
+    With D the distance below the upper end: E[D] is the integral of F, E[D²] that of 2 (hi - x) F.
+    """
+    num_points = groups.shape.shape[1]
+    mean, variance = np.empty(num_points), np.empty(num_points)
+    rule = _rule(groups.law)
+    scratch = np.empty((2, len(rule.nodes), min(num_points, CHUNK_POINTS)))
+    for start in range(0, num_points, CHUNK_POINTS):
+        rows = slice(start, min(start + CHUNK_POINTS, num_points))
+        part = groups.part(rows)
+        law = part.law
+        rate = _rate_at_nodes(part, scratch[:, :, : part.shape.shape[1]])
+        high = rate.low + rate.width
+        end = law.unwarp(high)
+        below = law.share_below(rate.nodes, rate.rate)
+        below *= rate.width
+        first = rule.weights @ below
+        below *= end - law.unwarp(rate.nodes)
+        second = 2 * (rule.weights @ below)
+        power = law.tail_power(part.shape)
+        if power is not None:
+            first -= _tail(part, high, power)
+            second += _square_tail(part, high, power)
+        mean[rows] = end - first
+        variance[rows] = np.maximum(second - first * first, 0)
+    return mean, variance
+
+
 def _slowest_by_table(groups: Groups, table: Table) -> Slowest:
     mean, quantiles = slowest_of_table(table, groups.num_gpus, groups.mean, _TARGETS)
     return Slowest(mean=_bounded(groups, mean), quantiles=quantiles)
@@ -154,6 +184,17 @@ def _tail(groups: Groups, high: Floats, power: Floats) -> Floats:
     log_rate, _ = _log_rate(groups, high)
     rate = np.exp(log_rate)
     tail: Floats = groups.law.unwarp(high) * rate * (1 / (power - 1) - rate / (4 * power - 2))
+    return tail
+
+
+def _square_tail(groups: Groups, high: Floats, power: Floats) -> Floats:
+    """Likewise the integral of 2 (x - hi) (1 - exp(-L)); `power` is above 2."""
+    log_rate, _ = _log_rate(groups, high)
+    rate = np.exp(log_rate)
+    end = groups.law.unwarp(high)
+    twice = 2 * power
+    inner = 2 / ((power - 1) * (power - 2)) - rate / ((twice - 1) * (twice - 2))
+    tail: Floats = end * end * rate * inner
     return tail
 
 

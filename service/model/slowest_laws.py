@@ -11,7 +11,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from service.model.barrier import Groups
 from service.model.fleet import Fleet
+from service.model.laws.empirical import Table
 from service.model.laws.law import Floats
 from service.model.layouts import Layout, layouts_of, sources_of_one
 from service.model.nodes import mapped_legendre
@@ -31,11 +33,13 @@ class SlowestLaw(NamedTuple):
 
     above   from v, (..., points), to P(log of the slowest > v)
     breaks  (breaks, points) of v, ascending: 1 below the first, about 0 above the last
+    groups  the same as groups of one law that is no table, where it is that
     """
 
     rows: NDArray[np.intp]
     above: Callable[[Floats], Floats]
     breaks: Floats
+    groups: Groups | None = None
 
 
 class Integral(NamedTuple):
@@ -118,7 +122,8 @@ def _of_one_law(fleet: Fleet, layout: Layout) -> SlowestLaw:
     lows = np.where(num_gpus > 0, mean * lows, 0).max(axis=0)
     highs = np.where(num_gpus > 0, mean * highs, 0).max(axis=0)
     ends = np.log(np.stack([np.maximum(lows, _OUTSIDE), highs]))
-    return SlowestLaw(layout.rows, above, ends)
+    groups = None if isinstance(law, Table) else Groups(law, num_gpus, mean, shape)
+    return SlowestLaw(layout.rows, above, ends, groups)
 
 
 def _tabulated(fleet: Fleet, layout: Layout) -> SlowestLaw:

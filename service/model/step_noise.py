@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from service.model.barrier import moments_of
 from service.model.fleet import Fleet, Source
 from service.model.laws.law import Floats
 from service.model.nodes import legendre
@@ -34,6 +35,9 @@ def slowest_moments(fleet: Fleet) -> Moments:
     """Where nothing lasts: of any step."""
     mean, variance = np.empty(fleet.num_points), np.empty(fleet.num_points)
     for law in slowest_laws(fleet):
+        if law.groups is not None:
+            mean[law.rows], variance[law.rows] = moments_of(law.groups)
+            continue
         integral = integral_of(law)
         low = np.exp(law.breaks[0])
         share = integral.weight * integral.above

@@ -115,6 +115,21 @@ def expected_slowest(kind: str, cv: float, fleet: Fleet, skew: float = 0.0) -> f
     return float(low + np.sum((half * weights).ravel() * above))
 
 
+def variance_of_slowest(kind: str, cv: float, fleet: Fleet, skew: float = 0.0) -> float:
+    """The variance of the distance to lo, by as many nodes as a tail of squares needs."""
+    factor = Factor(kind, cv, skew)
+    low = max(mean * factor.low(num_gpus) for num_gpus, mean in fleet)
+    # Of a power a > 2 the square's tail falls with a - 2: to where the rest is 1e-9 of the whole.
+    power = 1e-17 if kind != "pareto" else 10.0 ** (-9 / (1 - 2 / (1 + np.sqrt(1 + cv**-2))))
+    high = max(mean * float(factor.law.isf(power / num_gpus)) for num_gpus, mean in fleet)
+    roots, weights = np.polynomial.legendre.leggauss(NODES_PER_PANEL)
+    ends = low + (high - low) * np.append(0, np.geomspace(1e-15, 1, 3 * PANELS))
+    half = np.diff(ends)[:, np.newaxis] / 2
+    x = (ends[:-1, np.newaxis] + half * (roots + 1)).ravel()
+    above = -np.expm1(log_cdf_of_slowest(factor, fleet, x)) * (half * weights).ravel()
+    return float(np.sum(2 * (x - low) * above) - np.sum(above) ** 2)
+
+
 def quantile_of_slowest(kind: str, cv: float, fleet: Fleet, p: float, skew: float = 0.0) -> float:
     """The x with P(slowest <= x) = p, by bisection and secants of Brent."""
     factor = Factor(kind, cv, skew)
