@@ -26,8 +26,9 @@ INSIDE = 1024
 _ROW_WORDS = 1 << 24
 # Above so many numbers they are made again rather than kept.
 _MANY = 1 << 21
+# As many in all as make quantiles smooth.
 _SCORES_PER_DRAW = 16
-_MOST_SCORES = 1 << 18
+_SCORES = 1 << 11
 
 
 class Clusters(NamedTuple):
@@ -89,7 +90,7 @@ def inside_uniforms(clusters: Clusters, source: int, rows: range) -> Floats:
 @lru_cache(maxsize=16)
 def lattice_scores(seed: int, draws: int) -> Floats:
     """(draws, scores) normal scores: for each cluster an even lattice, shifted at random."""
-    num_scores = int(np.clip(_MOST_SCORES // draws, 1, _SCORES_PER_DRAW))
+    num_scores = int(np.clip(_SCORES // draws, 1, _SCORES_PER_DRAW))
     shift = (upper_uniforms(seed, LATTICE, 0, draws).argsort() + 0.5) / draws
     scores: Floats = special.ndtri((np.arange(num_scores) + shift[:, np.newaxis]) / num_scores)
     return scores

@@ -69,7 +69,7 @@ def cluster_means(
         if np.isfinite(limit):
             bulk = one.law.bulk(nodes.t, limit)
             rate += np.multiply.outer(number, bulk.rate)
-            bulks.append((float(number.mean()), bulk))
+            bulks.append((float(number.sum()) / len(number), bulk))
     return _integrated(nodes, rate, bulks, slowdown)
 
 
@@ -82,13 +82,14 @@ def _integrated(
     mean = nodes.high - below @ weights.T
     square = nodes.high**2 - below @ (2 * nodes.t * weights).T
     # An effect on the mean of 1 / (rho + m) as one on m: all states alike.
-    share = below.mean(axis=0) * (slowdown.weight @ weights)
-    step_variance = ((square - mean * mean) @ slowdown.weight).mean()
+    even = np.full(len(below), 1 / len(below))
+    share = even @ below * (slowdown.weight @ weights)
+    step_variance = even @ (square - mean * mean) @ slowdown.weight
     return ClusterMeans(
         mean=effective(mean.T, slowdown.weight, slowdown.outside_ratio),
         bulk_variance=sum(number * bulk.variance(share) for number, bulk in bulks),
         step_variance=max(float(step_variance), 0.0),
-        by_state=mean.mean(axis=0)[:, np.newaxis],
+        by_state=(even @ mean)[:, np.newaxis],
     )
 
 

@@ -36,32 +36,44 @@ def cluster_spread(
     """By Monte Carlo over clusters with the expectation over steps inside."""
     found = empty_spread(fleet.num_points)
     found.method[:] = MONTE_CARLO
+    plain = fleet.common is None and fleet.episodes is None and not fleet.autocorrelation.any()
     for part in parts_of(fleet):
         for point, (row, classes) in enumerate(
             zip(part.rows.tolist(), classes_of(part), strict=True)
         ):
-            one = fleet.part(slice(row, row + 1))
             clusters = Clusters(int(seed[row]), num_clusters(int(draws[row])), 0, 0)
             slowdown = _slowdown(part, point)
-            means = _means(classes, clusters, int(one.num_removed[0]), slowdown)
-            moments = Moments(np.full(1, means.mean.mean()), np.full(1, means.step_variance))
-            noise = window_variance(one, moments, num_steps[row : row + 1])
-            if one.episodes is not None:
-                share = kept_share(one.episodes.mean_hours, window_hours[row : row + 1])
-                weight = slowdown.weight[:, np.newaxis]
-                noise += episode_variance(means.by_state, weight, one.outside_ratio, share)
-            sd = (means.bulk_variance + float(noise[0])) ** 0.5
-            values = sampled(means.mean, sd, float(one.outside_ratio[0]), clusters.seed)
+            means = _means(classes, clusters, int(fleet.num_removed[row]), slowdown)
+            noise = means.step_variance / max(float(num_steps[row]), 1.0)
+            if not plain:
+                rows = slice(row, row + 1)
+                one = fleet.part(rows)
+                noise = _noise(one, means, slowdown, num_steps[rows], window_hours[rows])
+            sd = (means.bulk_variance + noise) ** 0.5
+            values = sampled(means.mean, sd, float(fleet.outside_ratio[row]), clusters.seed)
             for name, value in values._asdict().items():
                 getattr(found, name)[row] = value
     return found
 
 
+def _noise(
+    one: Fleet, means: ClusterMeans, slowdown: Slowdown, num_steps: Floats, window_hours: Floats
+) -> float:
+    """Variance of a cluster's mean over a window: of its steps and of its episodes."""
+    moments = Moments(np.full(1, means.mean.mean()), np.full(1, means.step_variance))
+    noise = window_variance(one, moments, num_steps)
+    if one.episodes is not None:
+        share = kept_share(one.episodes.mean_hours, window_hours)
+        weight = slowdown.weight[:, np.newaxis]
+        noise += episode_variance(means.by_state, weight, one.outside_ratio, share)
+    return float(noise[0])
+
+
 def _slowdown(part: Part, point: int) -> Slowdown:
+    if part.fleet.episodes is None:
+        return NO_SLOWDOWN
     rows = slice(point, point + 1)
     one = part.fleet.part(rows)
-    if one.episodes is None:
-        return NO_SLOWDOWN
     composition = Composition(
         node=None,
         own=None,
@@ -88,6 +100,8 @@ def _means(
         )
         for start in range(0, draws, size)
     ]
+    if len(parts) == 1:
+        return parts[0]
     share = np.array([len(part.mean) for part in parts]) / draws
     return ClusterMeans(
         mean=np.concatenate([part.mean for part in parts]),

@@ -22,7 +22,7 @@ from service.model.laws.law import Floats
 from service.model.step_factor import StepFactor
 
 # Distances of the grids: in standard deviations of the lasting factors, and of a step's.
-_LASTING_SD = 0.08
+_LASTING_SD = 0.16
 _STEP_SD = 0.25
 _MOST_HALVINGS = 4
 # A GPU that exceeds the lowest t less often than this does not matter.

@@ -5,6 +5,7 @@ known by their rank, -log P(Y <= y) = e^log_rank; the others, the bulk, by a lim
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +18,7 @@ from service.model.laws.law import Floats, rate_of
 from service.model.nodes import mapped_legendre
 from service.model.step_factor import StepFactor, log_sd
 
-_BULK_NODES = 48
+_BULK_NODES = 24
 # The bulk's scores start here; no slow GPU comes from below.
 _LOWEST_SCORE = -8.0
 _SMALLEST = 1e-9
@@ -43,7 +44,7 @@ class GpuBulk:
         return float(self.weight @ (centred * centred))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class GpuUnits:
     """GPUs of one speed; `lasting` is of one point, `mean` is 1 / speed."""
 
@@ -51,7 +52,7 @@ class GpuUnits:
     mean: float
     step: StepFactor
 
-    @property
+    @cached_property
     def lasting_log_sd(self) -> float:
         """About the standard deviation of the slowness's logarithm."""
         return log_sd(self.lasting.law, self.lasting.shape)

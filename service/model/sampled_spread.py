@@ -31,23 +31,26 @@ def sampled(mean: Floats, sd: float, outside_ratio: float, seed: int) -> Sampled
     of_block = values.reshape(NUM_BLOCKS, -1)
     reciprocal = 1 / (outside_ratio + of_block)
     by_block = np.sort(of_block, axis=1)
-    quantiles = _quantiles(np.sort(by_block.ravel()))
+    block_means = np.stack([mean.reshape(NUM_BLOCKS, -1).mean(axis=1), reciprocal.mean(axis=1)])
+    mean_of_all, reciprocal_mean = block_means.mean(axis=1).tolist()
+    mean_se, reciprocal_mean_se = _error(block_means.T).tolist()
+    reciprocal -= reciprocal_mean
     return Sampled(
-        quantiles=quantiles,
+        quantiles=_quantiles(np.sort(by_block, axis=None)),
         quantiles_se=_error(_quantiles(by_block)),
-        mean=float(mean.mean()),
-        mean_se=float(_error(mean.reshape(NUM_BLOCKS, -1).mean(axis=1))),
-        reciprocal_mean=float(reciprocal.mean()),
-        reciprocal_mean_se=float(_error(reciprocal.mean(axis=1))),
-        reciprocal_sd=float(reciprocal.std()),
+        mean=mean_of_all,
+        mean_se=mean_se,
+        reciprocal_mean=reciprocal_mean,
+        reciprocal_mean_se=reciprocal_mean_se,
+        reciprocal_sd=float(np.vdot(reciprocal, reciprocal) / reciprocal.size) ** 0.5,
     )
 
 
 def _quantiles(ordered: Floats) -> Floats:
     """(..., 3) of values sorted along the last axis, each in the middle of its share."""
-    place = SPREAD_PROBABILITIES * ordered.shape[-1] - 0.5
-    place = np.clip(place, 0, ordered.shape[-1] - 1)
-    left = np.minimum(place.astype(np.intp), ordered.shape[-1] - 2)
+    last = ordered.shape[-1] - 1
+    place = np.minimum(np.maximum(SPREAD_PROBABILITIES * (last + 1) - 0.5, 0), last)
+    left = np.minimum(place.astype(np.intp), last - 1)
     share = place - left
     found: Floats = ordered[..., left] * (1 - share) + ordered[..., left + 1] * share
     return found

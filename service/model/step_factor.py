@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -20,7 +21,7 @@ _ABRUPT_SD = 0.7
 _SMALLEST = 1e-300
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class StepFactor:
     """The law of one GPU's factor in one step: of mean 1, and now and then a spike."""
 
@@ -60,13 +61,13 @@ class StepFactor:
         """A factor that is undercut with probability e^log_p, spikes aside."""
         return float(self.law.lower_quantile(np.full(1, log_p), self.shape)[0])
 
-    @property
+    @cached_property
     def is_abrupt(self) -> bool:
         """Whether the law begins with a bound density: log P(factor <= x) has a pole there."""
         far, near = self.low(-_FAR_EXPONENT), self.low(-_FAR_EXPONENT / 2)
         return bool(np.log(near / max(far, _SMALLEST)) < _ABRUPT_SD * self.log_sd)
 
-    @property
+    @cached_property
     def log_sd(self) -> float:
         """About the standard deviation of the logarithm, spikes aside."""
         return log_sd(self.law, self.shape)

@@ -129,9 +129,11 @@ def step_of(part: Part, point: int) -> StepFactor:
     lasting = [source.part(rows) for source in lasting_of(part)]
     narrowest = NARROW * sum(log_sd(source.law, source.shape) ** 2 for source in lasting) ** 0.5
     sources = [source.part(rows) for source in part.per_step]
-    if sum(log_sd(source.law, source.shape) ** 2 for source in sources) < narrowest**2:
-        sources = [narrow_lognormal(narrowest)]
-    return step_factor(sources, probability, slowdown)
+    if sources:
+        step = step_factor(sources, probability, slowdown)
+        if step.log_sd >= narrowest:
+            return step
+    return step_factor([narrow_lognormal(narrowest)], probability, slowdown)
 
 
 def lasting_of(part: Part) -> list[Source]:

@@ -5,6 +5,7 @@ slowness of every GPU: `score` and `log_y` are (states,).
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple, cast
 
 import numpy as np
@@ -44,7 +45,7 @@ class Members(NamedTuple):
     passing: Floats
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Composition:
     """What a unit is made of.
 
@@ -60,7 +61,7 @@ class Composition:
     replica: Source | None = None
     group_size: float = 1.0
 
-    @property
+    @cached_property
     def lasting_log_sd(self) -> float:
         """About the standard deviation of the logarithm of a GPU's lasting factor."""
         sources = [source for source in (self.node, self.own) if source is not None]
