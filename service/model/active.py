@@ -16,6 +16,8 @@ SOURCES = ("transient", "persistent", "node", "replica", "common")
 def is_active(columns: Columns, source: str) -> Mask:
     """(points,) whether the source is there and varies."""
     above = f"variability.{source}"
+    if columns.lacks(f"{above}.kind"):
+        return np.zeros(columns.num_points, dtype=np.bool_)
     family = columns[f"{above}.kind"]
     active: Mask = (family != 0) & ~(columns[f"{above}.cv"] == 0)
     observed = np.flatnonzero(family == EMPIRICAL)
@@ -27,6 +29,8 @@ def is_active(columns: Columns, source: str) -> Mask:
 
 def spikes_are_active(columns: Columns) -> Mask:
     """(points,) whether there are spikes that slow a GPU down."""
+    if columns.lacks("variability.spikes.probability"):
+        return np.zeros(columns.num_points, dtype=np.bool_)
     probability = columns["variability.spikes.probability"]
     active: Mask = (probability > 0) & (columns["variability.spikes.slowdown"] > 1)
     return active
@@ -38,6 +42,8 @@ def occupancy(columns: Columns) -> Floats:
     One at a time for each GPU; 0 where there are none that slow it down.
     """
     above = "variability.episodes"
+    if columns.lacks(f"{above}.severity"):
+        return np.zeros(columns.num_points)
     per_day = columns[f"{above}.rate_per_gpu_day"] * columns[f"{above}.mean_hours"]
     share = -np.expm1(-per_day / HOURS_PER_DAY)
     return np.where(columns[f"{above}.severity"] > 1, share, 0.0)

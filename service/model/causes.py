@@ -5,6 +5,7 @@ Telescoping counterfactuals of the same model: design page "The model", section 
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -79,4 +80,5 @@ def _switched_off(fleet: Fleet, cause: str) -> Fleet | None:
         return replace(fleet, num_backup=np.zeros_like(fleet.num_backup)) if has else None
     if cause == "slow_groups":
         return fleet
-    return None if getattr(fleet, cause) is None else replace(fleet, **{cause: None})
+    nothing: dict[str, Any] = {cause: None}
+    return None if getattr(fleet, cause) is None else replace(fleet, **nothing)

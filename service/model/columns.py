@@ -44,6 +44,10 @@ class Columns:
             return values
         return np.broadcast_to(values, (self.num_points, *values.shape[1:]))
 
+    def lacks(self, path: str) -> bool:
+        """Whether no point has the leaf: quick to tell, though not of every such column."""
+        return self.values[path] is _absent()[path]
+
     def varies(self, path: str) -> bool:
         """Whether points may differ in this leaf."""
         return len(self.values[path]) != 1 or self.num_points == 1
@@ -123,7 +127,8 @@ def _leaf_values(struct: Struct, above: str) -> Iterator[tuple[str, Any]]:
         elif field.is_list:
             gathered: dict[str, list[Any]] = {}
             for part in value:
-                for inner in _fields(type(part), f"{field.path}."):
+                kind: type[Struct] = type(part)
+                for inner in _fields(kind, f"{field.path}."):
                     gathered.setdefault(inner.path, []).append(getattr(part, inner.name))
             yield from gathered.items()
         elif not field.is_label:

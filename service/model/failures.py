@@ -75,7 +75,9 @@ def optimal_interval_s(rate: Floats, write_s: Floats) -> Floats:
     Infinite where nothing fails, 0 where writing costs nothing.
     """
     product = rate * write_s
-    exact = 1 + special.lambertw(-np.exp(-1 - product)).real
+    argument: Floats = -np.exp(-1 - product)
+    # The stubs know numbers only.
+    exact = 1 + special.lambertw(argument).real  # type: ignore[call-overload]
     # 1 + W0 = p - p^2/3 + 11/72 p^3 - 43/540 p^4 …, p = sqrt(2 (1 - exp(-L w))): Corless et al.,
     # On the Lambert W function, 1996.
     p = np.sqrt(-2 * np.expm1(-product))

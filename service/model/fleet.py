@@ -5,6 +5,7 @@ design page "The model", section 3.
 """
 
 from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -123,7 +124,7 @@ class Fleet:
 
     def part(self, rows: Rows) -> "Fleet":
         """Some of the points."""
-        taken = {}
+        taken: dict[str, Any] = {}
         for field in fields(self):
             value = getattr(self, field.name)
             if isinstance(value, np.ndarray):

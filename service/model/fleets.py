@@ -35,10 +35,9 @@ def structures_of(columns: Columns) -> list[Structure]:
     structure = np.zeros(columns.num_points, dtype=np.int64)
     for source in SOURCES:
         active = is_active(columns, source)
-        code = np.where(active, columns[f"variability.{source}.kind"], 0)
-        structure = _told_apart(
-            structure, code + 64 * np.where(active, _tables(columns, source), 0)
-        )
+        kind = np.where(active, columns[f"variability.{source}.kind"], 0)
+        table = np.where(active, _tables(columns, source), 0)
+        structure = _told_apart(_told_apart(structure, kind), table)
     structure = _told_apart(structure, spikes_are_active(columns))
     structure = _told_apart(structure, occupancy(columns) > 0)
     structure = _told_apart(structure, num_removed(columns) > 0)

@@ -14,7 +14,7 @@ from service.model.rank_counts import rank_count_columns
 from service.model.results import COLUMN_NAMES
 from service.model.rules import failures
 from service.model.rules_of_laws import extrapolation
-from service.model.spreads import spread_columns
+from service.model.spreads import no_spread, spread_columns
 from service.model.steps import steps_of
 
 
@@ -29,17 +29,25 @@ class Results:
     failure: NDArray[np.int8]
 
 
-def evaluate(columns: Columns) -> Results:
-    """Evaluate all points; a point that breaks a rule fails alone."""
+def evaluate(columns: Columns, *, with_spread: bool = True) -> Results:
+    """Evaluate all points; a point that breaks a rule fails alone.
+
+    Where only expectations are asked for, the columns of the spread, which may take longer than
+    all others, stay empty.
+    """
     failure = failures(columns)
     sound = np.flatnonzero(failure == 0)
     if len(sound) < columns.num_points:
-        return _scattered(evaluate(columns.part(sound)), sound, failure)
+        part = evaluate(columns.part(sound), with_spread=with_spread)
+        return _scattered(part, sound, failure)
     ratios = time_ratios(columns)
     structures = structures_of(columns)
     factors, method = steps_of(structures)
     found: dict[str, NDArray[Any]] = dict(loss_columns(columns, factors, ratios.share))
-    found |= spread_columns(columns, structures, factors.slowest.mean, ratios.share)
+    if with_spread:
+        found |= spread_columns(columns, structures, factors.slowest.mean, ratios.share)
+    else:
+        found |= no_spread(columns.num_points)
     found |= failure_columns(ratios)
     found |= rank_count_columns(columns)
     found["is_extrapolated"] = extrapolation(columns)

@@ -24,14 +24,19 @@ FAILURES = ("", *(rule.code for rule in _RULES))
 
 def failures_by_rule(columns: Columns) -> dict[int, Mask]:
     """For each rule, (points,) whether it is broken."""
-    return {code: rule.broken(columns) for code, rule in enumerate(_RULES, start=1)}
+    kept = np.zeros(columns.num_points, dtype=np.bool_)
+    return {
+        code: kept if columns.lacks(rule.about) else rule.broken(columns)
+        for code, rule in enumerate(_RULES, start=1)
+    }
 
 
 def failures(columns: Columns) -> NDArray[np.int8]:
     """(points,) the first broken rule, as a position in FAILURES; 0 where none is."""
     found = np.zeros(columns.num_points, dtype=np.int8)
     for code, broken in failures_by_rule(columns).items():
-        found[broken & (found == 0)] = code
+        if np.count_nonzero(broken):
+            found[broken & (found == 0)] = code
     return found
 
 

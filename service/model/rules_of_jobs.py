@@ -17,7 +17,8 @@ MIN_TIME_RATIO = 1e-9
 def _not_one_rate(columns: Columns) -> Mask:
     by_node = ~np.isnan(columns["failures.failures_per_1000_node_days"])
     by_gpu = ~np.isnan(columns["failures.mtbf_hours_per_gpu"])
-    return has_failures(columns) & (by_node == by_gpu)
+    broken: Mask = has_failures(columns) & (by_node == by_gpu)
+    return broken
 
 
 def _say_not_one_rate(scenario: Scenario) -> tuple[str, str]:
@@ -68,8 +69,12 @@ def _say_never_done(scenario: Scenario) -> tuple[str, str]:
     )
 
 
+_HAS_FAILURES = "failures.asynchronous_checkpoint"
+
 JOB_RULES = (
-    Rule("not_one_failure_rate", _not_one_rate, _say_not_one_rate),
-    Rule("checkpoint_interval_too_short", _interval_too_short, _say_interval_too_short),
-    Rule("job_never_progresses", _never_done, _say_never_done),
+    Rule("not_one_failure_rate", _not_one_rate, _say_not_one_rate, _HAS_FAILURES),
+    Rule(
+        "checkpoint_interval_too_short", _interval_too_short, _say_interval_too_short, _HAS_FAILURES
+    ),
+    Rule("job_never_progresses", _never_done, _say_never_done, _HAS_FAILURES),
 )

@@ -25,7 +25,8 @@ def beyond_tail(columns: Columns, source: str) -> Mask:
     """(points,) whether more ranks draw from an empirical law than it has observations."""
     above = f"variability.{source}"
     found = np.zeros(columns.num_points, dtype=np.bool_)
-    rows = np.flatnonzero(columns[f"{above}.kind"] == EMPIRICAL)
+    kinds = columns.values[f"{above}.kind"]
+    rows = np.flatnonzero(columns[f"{above}.kind"] == EMPIRICAL) if EMPIRICAL in kinds else ()
     if len(rows):
         tables = columns[f"{above}.quantiles"][rows].tolist()
         observations = np.array([len(table) - 1 for table in tables])
@@ -90,7 +91,8 @@ def _say_negative(source: str) -> Callable[[Scenario], tuple[str, str]]:
 def _classes(columns: Columns) -> Floats:
     """(points,) kinds of GPUs to tell apart: speeds, each with and without an episode."""
     speeds = (columns.num_nominal > 0) + (columns[COUNT] > 0).sum(axis=1)
-    return speeds * np.where(occupancy(columns) > 0, 2, 1)
+    classes: Floats = speeds * np.where(occupancy(columns) > 0, 2, 1)
+    return classes
 
 
 def _block_size(columns: Columns) -> Floats:
@@ -140,10 +142,25 @@ def _say_too_many_states(scenario: Scenario) -> tuple[str, str]:
 
 LAW_RULES = (
     *(
-        Rule("beyond_observed_tail", _refused_tail(source), _say_refused_tail(source))
+        Rule(
+            "beyond_observed_tail",
+            _refused_tail(source),
+            _say_refused_tail(source),
+            f"variability.{source}.kind",
+        )
         for source in SOURCES
     ),
-    *(Rule("factor_below_zero", _negative(source), _say_negative(source)) for source in SOURCES),
-    Rule("too_many_compositions", _too_many_compositions, _say_too_many_compositions),
-    Rule("too_many_states", _too_many_states, _say_too_many_states),
+    *(
+        Rule(
+            "factor_below_zero",
+            _negative(source),
+            _say_negative(source),
+            f"variability.{source}.kind",
+        )
+        for source in SOURCES
+    ),
+    Rule("too_many_compositions", _too_many_compositions, _say_too_many_compositions, COUNT),
+    Rule(
+        "too_many_states", _too_many_states, _say_too_many_states, "variability.episodes.severity"
+    ),
 )

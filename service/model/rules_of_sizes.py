@@ -1,7 +1,7 @@
 """Rules about how many GPUs there are of what."""
 
 from service.model.active import is_active, num_backup, num_removed
-from service.model.columns import Columns
+from service.model.columns import COUNT, Columns
 from service.model.fields import BackupWorkers, Scenario
 from service.model.rule import Mask, Rule
 
@@ -20,7 +20,7 @@ def _say_too_many(scenario: Scenario) -> tuple[str, str]:
     )
 
 
-TOO_MANY_SLOW_GPUS = Rule("too_many_slow_gpus", _too_many_slow_gpus, _say_too_many)
+TOO_MANY_SLOW_GPUS = Rule("too_many_slow_gpus", _too_many_slow_gpus, _say_too_many, COUNT)
 
 
 def _none_left(columns: Columns) -> Mask:
@@ -76,8 +76,8 @@ def _say_backup_of_blocks(scenario: Scenario) -> tuple[str, str]:
     return (
         "/synchronization",
         (
-            f"{_backup(scenario)} backup workers together with spares, evicted GPUs, node or replica "
-            "variability: the order of the last ranks is then not that of single GPUs"
+            f"{_backup(scenario)} backup workers together with spares, evicted GPUs, node or "
+            "replica variability: the order of the last ranks is then not that of single GPUs"
         ),
     )
 
@@ -103,9 +103,21 @@ def _backup(scenario: Scenario) -> int:
 
 
 SIZE_RULES = (
-    Rule("too_many_evicted_gpus", _none_left, _say_none_left),
-    Rule("no_whole_replicas", _no_whole_replicas, _say_no_whole_replicas),
-    Rule("too_many_backup_workers", _too_many_backup, _say_too_many_backup),
-    Rule("backup_workers_in_blocks", _backup_of_blocks, _say_backup_of_blocks),
-    Rule("standing_by_in_replicas", _standing_by_in_replicas, _say_standing_by_in_replicas),
+    Rule("too_many_evicted_gpus", _none_left, _say_none_left, "num_evicted_gpus"),
+    Rule("no_whole_replicas", _no_whole_replicas, _say_no_whole_replicas, "tensor_parallel_size"),
+    Rule(
+        "too_many_backup_workers", _too_many_backup, _say_too_many_backup, "synchronization.count"
+    ),
+    Rule(
+        "backup_workers_in_blocks",
+        _backup_of_blocks,
+        _say_backup_of_blocks,
+        "synchronization.count",
+    ),
+    Rule(
+        "standing_by_in_replicas",
+        _standing_by_in_replicas,
+        _say_standing_by_in_replicas,
+        "variability.replica.kind",
+    ),
 )

@@ -32,8 +32,8 @@ def _say_too_large(source: str) -> Callable[[Scenario], tuple[str, str]]:
         return (
             f"/variability/{source}/cv",
             (
-                f"cv is {_cv(scenario, source)}, but a normal factor allows at most {MAX_CV_NORMAL}, "
-                "above which it would often be negative; use lognormal"
+                f"cv is {_cv(scenario, source)}, but a normal factor allows at most "
+                f"{MAX_CV_NORMAL}, above which it would often be negative; use lognormal"
             ),
         )
 
@@ -61,8 +61,8 @@ def _say_too_large_in_product(source: str) -> Callable[[Scenario], tuple[str, st
         return (
             f"/variability/{source}/cv",
             (
-                f"cv is {_cv(scenario, source)}, but a normal factor that is multiplied with others "
-                f"allows at most {MAX_CV_OF_PRODUCT}; use lognormal"
+                f"cv is {_cv(scenario, source)}, but a normal factor that is multiplied with "
+                f"others allows at most {MAX_CV_OF_PRODUCT}; use lognormal"
             ),
         )
 
@@ -80,8 +80,8 @@ def _say_too_busy(scenario: Scenario) -> tuple[str, str]:
     return (
         "/variability/episodes",
         (
-            f"a GPU would be in an episode {share:.0%} of the time, at most {MAX_OCCUPANCY:.0%} are "
-            "allowed; say it by slow_groups or persistent"
+            f"a GPU would be in an episode {share:.0%} of the time, at most {MAX_OCCUPANCY:.0%} "
+            "are allowed; say it by slow_groups or persistent"
         ),
     )
 
@@ -105,11 +105,21 @@ def _cv(scenario: Scenario, source: str) -> Any:
     return getattr(getattr(scenario.variability, source), "cv", 0.0)
 
 
-CV_TOO_LARGE = Rule("cv_too_large_for_normal", _too_large("transient"), _say_too_large("transient"))
+CV_TOO_LARGE = Rule(
+    "cv_too_large_for_normal",
+    _too_large("transient"),
+    _say_too_large("transient"),
+    "variability.transient.kind",
+)
 
 SOURCE_RULES = (
     *(
-        Rule("cv_too_large_for_normal", _too_large(source), _say_too_large(source))
+        Rule(
+            "cv_too_large_for_normal",
+            _too_large(source),
+            _say_too_large(source),
+            f"variability.{source}.kind",
+        )
         for source in SOURCES
         if source != "transient"
     ),
@@ -118,9 +128,15 @@ SOURCE_RULES = (
             "cv_too_large_in_product",
             _too_large_in_product(source),
             _say_too_large_in_product(source),
+            f"variability.{source}.kind",
         )
         for source in SOURCES
     ),
-    Rule("occupancy_too_high", _too_busy, _say_too_busy),
-    Rule("autocorrelation_without_transient", _nothing_to_correlate, _say_nothing_to_correlate),
+    Rule("occupancy_too_high", _too_busy, _say_too_busy, "variability.episodes.severity"),
+    Rule(
+        "autocorrelation_without_transient",
+        _nothing_to_correlate,
+        _say_nothing_to_correlate,
+        "variability.autocorrelation",
+    ),
 )

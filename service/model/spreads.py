@@ -5,7 +5,7 @@ slowest factor m of a random cluster comes from `spread.py`; the loss rises with
 are those of m put into the loss.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from service.model.active import HOURS_PER_DAY
 from service.model.columns import Columns, Floats
 from service.model.fleet import Fleet
-from service.model.fleets import Structure
+from service.model.fleets import Rows, Structure
 from service.model.losses import MS_PER_HOUR, Step, step_of
 from service.model.results import METHODS
 from service.model.spread import Spread, spread_of
@@ -49,9 +49,14 @@ def spread_columns(
         if fleet.is_random:
             of_rows = step_of(part, mean[rows], time_ratio[rows])
             found = _losses(_spread(part, fleet, of_rows), of_rows, available[rows])
-            for values, some in zip(losses, found, strict=True):
-                values[rows] = some
+            _put(losses, rows, found)
     return _named(losses, available)
+
+
+def no_spread(num_points: int) -> dict[str, NDArray[Any]]:
+    """The same columns where nobody asked for a spread."""
+    unknown = np.full(num_points, np.nan)
+    return _named(_steady(unknown), unknown)
 
 
 def _spread(columns: Columns, fleet: Fleet, step: Step) -> Spread:
@@ -93,6 +98,12 @@ def _losses(spread: Spread, step: Step, available: Floats) -> _Losses:
         sd=gain * spread.reciprocal_sd,
         method=spread.method,
     )
+
+
+def _put(losses: _Losses, rows: Rows, found: _Losses) -> None:
+    pairs: Iterator[tuple[NDArray[Any], NDArray[Any]]] = zip(losses, found, strict=True)
+    for values, some in pairs:
+        values[rows] = some
 
 
 def _steady(lost: Floats) -> _Losses:

@@ -16,7 +16,8 @@ def num_used(columns: Columns) -> Floats:
 
 def num_held(columns: Columns) -> Floats:
     """(points,) GPUs paid for: those that take part, and spares."""
-    return num_used(columns) + columns["num_spare_gpus"]
+    held: Floats = num_used(columns) + columns["num_spare_gpus"]
+    return held
 
 
 def compute_ms(columns: Columns) -> Floats:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from service.model.columns import columns_of
 from service.model.kernel import evaluate
@@ -91,7 +92,7 @@ def test_a_scenario_of_everything_by_brute_force() -> None:
         assert abs((found[name] - 110) / 300 - wanted) < 4 * max(np.ptp(near), 0.001)
 
 
-def brute_force(num_steps: int) -> np.ndarray:
+def brute_force(num_steps: int) -> NDArray[np.float64]:
     """Slowest of 64 GPUs, each step in another cluster; see the scenario above."""
     rng = np.random.default_rng(5)
     log_sd = np.sqrt(np.log1p(0.04**2))
@@ -103,7 +104,8 @@ def brute_force(num_steps: int) -> np.ndarray:
     factor *= rng.gamma(400, 1 / 400, speed.shape)
     factor *= np.repeat(1 + 0.03 * rng.standard_normal((num_steps, 16)), 4, axis=1)
     factor *= np.where(rng.random(speed.shape) < 0.002, 1.5, 1.0)
-    return factor.max(axis=1) * rng.gamma(625, 1 / 625, num_steps)
+    slowest_of_step: NDArray[np.float64] = factor.max(axis=1)
+    return slowest_of_step * rng.gamma(625, 1 / 625, num_steps)
 
 
 KINDS = st.sampled_from(["normal", "lognormal", "gamma", "weibull", "exponential"])

@@ -28,7 +28,7 @@ def philox(seed: int, source: int, block: int) -> list[int]:
     return words
 
 
-def scenario(transient: dict[str, Any] | None = None, **fields: Any) -> Scenario:
+def scenario(transient: dict[str, Any] | None = None, /, **fields: Any) -> Scenario:
     return decode_scenario(
         {
             "num_gpus": 64,
@@ -196,7 +196,7 @@ def test_all_sources_multiply() -> None:
     spikes = {"probability": 0.2, "slowdown": 3.0}
     episodes = {"rate_per_gpu_day": 0.1, "mean_hours": 24.0, "severity": 1.5}
     together = {**kinds, "spikes": spikes, "episodes": episodes}
-    fields = {"tensor_parallel_size": 4, "seed": 11}
+    fields: dict[str, Any] = {"tensor_parallel_size": 4, "seed": 11}
     whole = compute_by_rank(draw_ranks(scenario(variability=together, **fields)))
     product = np.full(64, 300.0)
     for name, value in together.items():

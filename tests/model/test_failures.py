@@ -22,7 +22,7 @@ MINUTE, HOUR, DAY = 60.0, 3600.0, 86_400.0
 RATE_OF_RSC_1 = 6.50
 
 
-def ratios(num_gpus: int = 16_384, **failures: Any) -> dict[str, float]:
+def ratios(num_gpus: int = 16_384, /, **failures: Any) -> dict[str, float]:
     scenario = {"num_gpus": num_gpus, "compute_ms": 300, "failures": failures}
     found = time_ratios(columns_of(decode_scenario(scenario)))
     return {name: values[0].item() for name, values in found._asdict().items()}

@@ -16,8 +16,8 @@ from service.model.kernel import evaluate
 from service.model.results import ATTRIBUTION_COLUMNS, COLUMN_NAMES, COLUMNS, METHODS
 from service.model.rules import FAILURES
 from service.model.scenario import decode_fields, decode_scenario
-from tests.model.reference import expected_slowest
 from tests.model.nullable import OF_OTHERS
+from tests.model.reference import expected_slowest
 
 DATA = Path(__file__).parent / "data"
 BARRIER = [json.loads(line) for line in (DATA / "barrier.jsonl").read_text().splitlines()]

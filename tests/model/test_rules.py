@@ -35,7 +35,7 @@ def broken(document: dict[str, Any]) -> list[Problem]:
 
 
 def first_failure(scenario: Scenario) -> str:
-    return FAILURES[failures(columns_of(scenario))[0]]
+    return FAILURES[int(failures(columns_of(scenario))[0])]
 
 
 def test_more_slow_gpus_than_gpus() -> None:
