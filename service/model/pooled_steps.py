@@ -17,9 +17,12 @@ from service.model.exceedance import exceeded_by_more
 from service.model.fleet import Fleet
 from service.model.laws.law import Floats, rate_of
 from service.model.layouts import Layout, sources_of_blocks, sources_of_one
+from service.model.placements import MOST_ANGLES, angles_needed, below_over_placements
 from service.model.rank_law import RankLaw, no_source, product_law
 from service.model.step_quadrature import Above, Steps
 from service.model.zones import Copy, zones_of
+
+_FAR_TAIL = 1e-9
 
 
 class Classes(NamedTuple):
@@ -67,7 +70,33 @@ def steps_of(fleet: Fleet, layout: Layout, classes: Classes) -> Steps:
     weight = classes.weight
     if layout.backup:
         return Steps(_above_of_backup(fleet, ranks, classes.num_gpus), weight, breaks)
-    return Steps(lambda v: _above(rate_of(parts.kinds.survivals(v)), counts), weight, breaks)
+
+    def above(v: Floats) -> Floats:
+        rates = rate_of(parts.kinds.survivals(v))
+        found = _above(rates, counts)
+        if together > 1 and len(num_gpus) == 2 and layout.last_size % 1 == 0:
+            _place_exactly(found, np.exp(-rates), parts.compositions, classes.num_gpus, together)
+        return found
+
+    return Steps(above, weight, breaks)
+
+
+def _place_exactly(
+    above: Floats, below: Floats, compositions: Floats, num_gpus: Floats, block_size: int
+) -> None:
+    """Two classes on random places without approximation, (states, rows, points), in place.
+
+    In the far tail the expected compositions stay: they are exact there but for a few per cent,
+    and a difference from 1 would be round-off.
+    """
+    for state, of_state in zip(above, num_gpus, strict=True):
+        chosen = np.flatnonzero(angles_needed(of_state) <= MOST_ANGLES)
+        if len(chosen) > 0:
+            part = below_over_placements(
+                below[..., chosen], compositions, of_state[:, chosen], block_size
+            )
+            expected = state[:, chosen]
+            state[:, chosen] = np.where(expected < _FAR_TAIL, expected, 1 - part)
 
 
 def _above(rates: Floats, counts: Floats) -> Floats:
