@@ -16,13 +16,14 @@ Mask = NDArray[np.bool_]
 class Rule(NamedTuple):
     """One rule: its code, where (points,) it is broken, and what is then wrong with a scenario.
 
-    `said` gives the pointer and the sentence. Points that lack the leaf `about` cannot break it.
+    `said` gives the pointer and the sentence. Points that lack the leaf `about`, where it is
+    given, cannot break it.
     """
 
     code: str
     broken: Callable[[Columns], Mask]
     said: Callable[[Scenario], tuple[str, str]]
-    about: str
+    about: str | None = None
 
     def problem(self, scenario: Scenario) -> Problem:
         """The fault of a scenario that breaks the rule."""

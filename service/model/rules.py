@@ -26,7 +26,7 @@ def failures_by_rule(columns: Columns) -> dict[int, Mask]:
     """For each rule, (points,) whether it is broken."""
     kept = np.zeros(columns.num_points, dtype=np.bool_)
     return {
-        code: kept if columns.lacks(rule.about) else rule.broken(columns)
+        code: kept if rule.about and columns.lacks(rule.about) else rule.broken(columns)
         for code, rule in enumerate(_RULES, start=1)
     }
 

@@ -103,7 +103,10 @@ def _block_size(columns: Columns) -> Floats:
 
 
 def _too_many_compositions(columns: Columns) -> Mask:
-    size, classes = _block_size(columns), _classes(columns)
+    size = _block_size(columns)
+    if (size == 1).all():
+        return np.zeros(columns.num_points, dtype=np.bool_)
+    classes = _classes(columns)
     ways = special.comb(size + classes - 1, classes - 1)
     broken: Mask = (size > 1) & (ways > MAX_COMPOSITIONS)
     return broken
@@ -159,7 +162,7 @@ LAW_RULES = (
         )
         for source in SOURCES
     ),
-    Rule("too_many_compositions", _too_many_compositions, _say_too_many_compositions, COUNT),
+    Rule("too_many_compositions", _too_many_compositions, _say_too_many_compositions),
     Rule(
         "too_many_states", _too_many_states, _say_too_many_states, "variability.episodes.severity"
     ),
