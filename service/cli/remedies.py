@@ -63,7 +63,10 @@ def command(*, file: BinaryIO, output_format: str, price: str | None, currency: 
     """
     rates = _rates(price, currency)
     scenario, document = _read(file)
-    found = answer(Resolved(scenario=scenario, requests=document.remedies, rates=rates))
+    try:
+        found = answer(Resolved(scenario=scenario, requests=document.remedies, rates=rates))
+    except InvalidError as error:
+        refuse(_name(file), error.errors)
     FORMATS[output_format](found, sys.stdout.buffer)
 
 
@@ -84,7 +87,7 @@ def _rates(price: str | None, currency: str | None) -> EvaluationRates | None:
 
 
 def _read(file: BinaryIO) -> tuple[Scenario, RemediesFile]:
-    name = str(file.name) if isinstance(file.name, str | Path) else "standard input"
+    name = _name(file)
     value = _decoded(file, name)
     wrapped = isinstance(value, dict) and "scenario" in value
     try:
@@ -105,6 +108,10 @@ def _read(file: BinaryIO) -> tuple[Scenario, RemediesFile]:
     if faults:
         refuse(name, faults)
     return scenario, document
+
+
+def _name(file: BinaryIO) -> str:
+    return str(file.name) if isinstance(file.name, str | Path) else "standard input"
 
 
 def _decoded(file: BinaryIO, name: str) -> Any:

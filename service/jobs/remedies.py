@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import msgspec
+import numpy as np
 from msgspec import Struct
 
 from service.db.engine import Connection
@@ -14,20 +15,20 @@ from service.errors import FieldFault, InvalidError
 from service.jobs.actors import Actor
 from service.jobs.batch_documents import Notice
 from service.jobs.evaluation_prices import EvaluationRates, read_rates
-from service.jobs.output_columns import ResultColumns
+from service.jobs.evaluations import result_of
 from service.jobs.planning import placed, resolve_base
 from service.jobs.remedy_documents import RemediesIn, RemediesOut, RemedyOut
 from service.jobs.remedy_items import request_faults
-from service.jobs.results import shown_value
 from service.model import MODEL_VERSION
+from service.model.columns import columns_of
 from service.model.fields import Scenario
-from service.model.kernel import Results
+from service.model.kernel import Results, evaluate
 from service.model.problems import InvalidScenario
 from service.model.remedies import Change, applicable
 from service.model.remedy_gains import Gains, evaluated, num_units
-from service.model.remedy_grid import remedy_grid
-from service.model.remedy_kinds import RemedyRequest
-from service.model.results import COLUMNS
+from service.model.remedy_grid import RemedyGrid, remedy_grid
+from service.model.remedy_kinds import NotApplicable, RemedyRequest
+from service.model.sampling import is_sampled, without_spread
 from service.model.scenario import apply_overrides, decode_scenario, full
 from service.reports.money import CostStatus
 from service.reports.pricing import Cost
@@ -35,12 +36,20 @@ from service.reports.pricing import Cost
 NO_MONEY = Cost(cost=None, cost_status=CostStatus.NO_RATE)
 
 
+NOT_COVERED = "this combination of sources of variability cannot be computed yet"
+
+
 class Resolved(Struct, frozen=True, kw_only=True):
-    """A scenario, what to try, and the rates that price it (None: no money is asked for)."""
+    """A scenario, what to try, and the rates that price it (None: no money is asked for).
+
+    `inline` and `overrides` tell where a fault of the scenario stands in the request.
+    """
 
     scenario: Scenario
     requests: list[RemedyRequest]
     rates: EvaluationRates | None = None
+    overrides: dict[str, Any] = {}
+    inline: bool = True
 
 
 def resolve_stored(connection: Connection, actor: Actor, document: RemediesIn) -> Resolved:
@@ -60,23 +69,28 @@ def resolve_inline(document: RemediesIn) -> Resolved | None:
 
 
 def answer(resolved: Resolved) -> RemediesOut:
-    """Evaluate the scenario and all remedies that apply, in one go."""
+    """Evaluate the scenario and all remedies that apply, in one go.
+
+    Raises `InvalidError` for more draws than can be answered at once.
+    """
     scenario, rates = resolved.scenario, resolved.rates
     changes, left_out = applicable(scenario, resolved.requests)
-    results, gains = evaluated(remedy_grid(scenario, changes))
-    found = [
-        _remedy(scenario, rates, change, results, gains, point)
-        for point, change in enumerate(changes, start=1)
-    ]
+    grid = remedy_grid(scenario, changes)
+    _refuse_long(grid, resolved)
+    results, gains = evaluated(grid, with_spread=False)
+    found = []
+    for point, change in enumerate(changes, start=1):
+        if np.isfinite(gains.given_back[point]):
+            found.append(_remedy(resolved, change, results, gains, point))
+        else:
+            remedy = change.remedy
+            left_out.append(
+                NotApplicable(kind=remedy.kind, setting=remedy.setting, reason=NOT_COVERED)
+            )
     found.sort(key=lambda remedy: -remedy.gpu_hours_given_back)
     days = scenario.period_days
     return RemediesOut(
-        result=ResultColumns(
-            **{
-                column.name: shown_value(column.name, results.columns[column.name][0])
-                for column in COLUMNS
-            }
-        ),
+        result=result_of(evaluate(columns_of(scenario)).columns),
         remedies=found,
         not_applicable=left_out,
         cost_status=_cost(rates, 0.0, days).cost_status,
@@ -88,17 +102,34 @@ def answer(resolved: Resolved) -> RemediesOut:
     )
 
 
+def _refuse_long(grid: RemedyGrid, resolved: Resolved) -> None:
+    """Refuse what would sample more clusters than an answer at once has time for."""
+    columns = grid.columns(0, grid.num_points)
+    try:
+        is_sampled(without_spread(columns, "gpu_hours_lost"))
+    except InvalidScenario as error:
+        raise _placed(error, resolved.overrides, inline=resolved.inline) from error
+
+
 def _resolved(base: dict[str, Any], document: RemediesIn) -> Resolved:
+    inline = document.scenario is not None
     faults = request_faults(document.remedies, "/remedies")
     try:
         scenario = decode_scenario(apply_overrides(base, document.overrides))
     except InvalidScenario as error:
-        inline = document.scenario is not None
-        faults = [placed(each, document.overrides, inline=inline) for each in error.problems]
-        raise _refused(faults) from error
+        raise _placed(error, document.overrides, inline=inline) from error
     if faults:
         raise _refused(faults)
-    return Resolved(scenario=scenario, requests=document.remedies)
+    return Resolved(
+        scenario=scenario,
+        requests=document.remedies,
+        overrides=document.overrides,
+        inline=inline,
+    )
+
+
+def _placed(error: InvalidScenario, overrides: dict[str, Any], *, inline: bool) -> InvalidError:
+    return _refused([placed(fault, overrides, inline=inline) for fault in error.problems])
 
 
 def _refused(faults: list[FieldFault]) -> InvalidError:
@@ -110,13 +141,9 @@ def _refused(faults: list[FieldFault]) -> InvalidError:
 
 
 def _remedy(
-    scenario: Scenario,
-    rates: EvaluationRates | None,
-    change: Change,
-    results: Results,
-    gains: Gains,
-    point: int,
+    resolved: Resolved, change: Change, results: Results, gains: Gains, point: int
 ) -> RemedyOut:
+    scenario, rates = resolved.scenario, resolved.rates
     given_back = float(gains.given_back[point])
     held = float(gains.held_change[point])
     count = num_units(scenario, change.remedy)

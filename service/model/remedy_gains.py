@@ -79,10 +79,13 @@ def num_units(scenario: Scenario, remedy: Remedy) -> int:
     return num_slow(scenario) if remedy.kind == "replace_slow_gpus" else 1
 
 
-def evaluated(grid: RemedyGrid) -> tuple[Results, Gains]:
-    """All points of the grid, the columns of remedies included, and what the remedies give back."""
+def evaluated(grid: RemedyGrid, *, with_spread: bool = True) -> tuple[Results, Gains]:
+    """All points of the grid, the columns of remedies included, and what the remedies give back.
+
+    What is given back is a matter of expectations: without the spread it is the same.
+    """
     columns = grid.columns(0, grid.num_points)
-    results = evaluate(columns)
+    results = evaluate(columns, with_spread=with_spread)
     gains = gains_of(columns, results)
     results.columns.update(_gain_columns(grid, gains))
     return results, gains

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import httpx
+import numpy as np
 import pytest
 from litestar import Litestar
 from litestar.testing import TestClient
@@ -11,7 +12,11 @@ from sqlalchemy import func, select
 
 from service.db.engine import Database
 from service.db.tables import audit_event
+from service.jobs import remedies
 from service.model import MODEL_VERSION
+from service.model.kernel import Results
+from service.model.remedy_gains import Gains, evaluated
+from service.model.remedy_grid import RemedyGrid
 from service.model.remedy_kinds import KINDS
 from tests.api.access_keys import key_of
 
@@ -202,6 +207,35 @@ def test_sampled_gains_have_a_standard_error(client: Client) -> None:
     (spares,) = found["remedies"]
     assert spares["gpu_hours_given_back_se"] > 0
     assert [each["code"] for each in found["warnings"]] == ["sampled"]
+
+
+def test_more_draws_than_can_be_answered_at_once_are_refused(
+    client: Client, problem_of: ProblemOf
+) -> None:
+    law = {"kind": "lognormal", "cv": 0.02}
+    scenario = {**SCENARIO, "variability": {"persistent": law, "transient": law}}
+    assert refused(client, problem_of, scenario={**scenario, "draws": 100_000}) == {
+        "/scenario/draws": "too_many_draws"
+    }
+    # Replacing GPUs draws nothing.
+    asked = [{"kind": "replace_slow_gpus"}]
+    ranked(client, scenario={**SCENARIO, "draws": 100_000}, remedies=asked)
+
+
+def test_a_remedy_that_cannot_be_computed_is_left_out(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def uncovered(grid: RemedyGrid, *, with_spread: bool) -> tuple[Results, Gains]:
+        results, gains = evaluated(grid, with_spread=with_spread)
+        gains.given_back[1] = np.nan
+        return results, gains
+
+    monkeypatch.setattr(remedies, "evaluated", uncovered)
+    found = ranked(client, remedies=[{"kind": "replace_slow_gpus"}, {"kind": "rebalance_work"}])
+    assert [each["kind"] for each in found["remedies"]] == ["rebalance_work"]
+    assert found["not_applicable"] == [
+        {"kind": "replace_slow_gpus", "setting": None, "reason": remedies.NOT_COVERED}
+    ]
 
 
 def test_a_setting_that_the_kind_does_not_read_is_refused(

@@ -14,7 +14,7 @@ from service.model.remedy_gains import Gains, evaluated
 from service.model.remedy_grid import RemedyGrid, remedy_grid
 from service.model.remedy_kinds import RemedyRequest
 from service.model.results import REMEDIES
-from service.model.scenario import decode_scenario
+from service.model.scenario import decode_fields, decode_scenario
 
 HOURS = 24 * 30
 STEP: dict[str, Any] = {
@@ -193,6 +193,22 @@ def test_a_step_of_a_strongly_scaled_job_is_the_same_work_at_any_size() -> None:
     lost_after = 63 * HOURS - 64 * HOURS * 410 / step
     assert found["evict_worst", 1] == pytest.approx(lost_before - lost_after, rel=1e-12)
     assert found["hot_spares", 1] == pytest.approx(lost_before - HOURS, rel=1e-12)
+
+
+def test_without_the_spread_the_same_is_given_back() -> None:
+    document = scenario(**SLOW, variability={"persistent": cv(0.03)})
+    grid = remedy_grid(document, applicable(document)[0])
+    (whole, gains), (quick, same) = evaluated(grid), evaluated(grid, with_spread=False)
+    np.testing.assert_array_equal(same.given_back, gains.given_back)
+    np.testing.assert_array_equal(
+        quick.columns["gpu_hours_given_back"], whole.columns["gpu_hours_given_back"]
+    )
+    assert np.isnan(quick.columns["gpu_hours_lost_p90"]).all()
+    assert (quick.columns["spread_method"] == -1).all()
+    assert np.isfinite(whole.columns["gpu_hours_lost_p90"]).all()
+    groups = [{"count": 2, "speed_fraction": 1.0}]
+    broken = decode_fields({**STEP, "num_gpus": 1, "slow_groups": groups})
+    assert evaluate(columns_of(broken), with_spread=False).failure[0] > 0
 
 
 def test_the_columns_of_remedies_are_null_at_the_scenario_as_it_is() -> None:
