@@ -34,6 +34,8 @@ def structures_of(columns: Columns) -> list[Structure]:
     """All points, by structure."""
     structure = np.zeros(columns.num_points, dtype=np.int64)
     for source in SOURCES:
+        if columns.lacks(f"variability.{source}.kind"):
+            continue
         active = is_active(columns, source)
         kind = np.where(active, columns[f"variability.{source}.kind"], 0)
         table = np.where(active, _tables(columns, source), 0)
@@ -52,7 +54,7 @@ def structures_of(columns: Columns) -> list[Structure]:
 
 def _told_apart(structure: NDArray[np.int64], by: NDArray[np.generic]) -> NDArray[np.int64]:
     """Codes 0, 1, … of what is equal in both."""
-    if len(by) == 0 or (by == by[0]).all():
+    if len(by) < 2 or (by == by[0]).all():
         return structure
     _, codes = np.unique(by, return_inverse=True)
     _, found = np.unique(structure * (codes.max() + 1) + codes, return_inverse=True)

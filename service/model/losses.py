@@ -64,9 +64,13 @@ def step_of(columns: Columns, mean: Floats, time_ratio: Floats) -> Step:
 
 def loss_columns(columns: Columns, factors: Factors, time_ratio: Floats) -> dict[str, Floats]:
     """Steps, losses, causes and work as output columns, (points,) each."""
+    # Also where there is no point: the columns exist all the same.
+    if columns.num_points <= BLOCK_POINTS:
+        # Some are one array under two names.
+        block = _block(columns, factors, time_ratio)
+        return {name: values.copy() for name, values in block.items()}
     found: dict[str, Floats] = {}
-    # One block, empty, where there is no point: the columns exist all the same.
-    for start in range(0, max(columns.num_points, 1), BLOCK_POINTS):
+    for start in range(0, columns.num_points, BLOCK_POINTS):
         rows = slice(start, start + BLOCK_POINTS)
         part = _block(columns.part(rows), factors.taken(rows), time_ratio[rows])
         for name, values in part.items():
