@@ -11,7 +11,7 @@ from service.api.batch_paths import BatchPath
 from service.api.bodies import read_body, read_json
 from service.api.concurrency import etag_of, not_modified
 from service.api.contract import Answer, ApiRequest, ApiResponse, Contract, operation
-from service.api.examples import BATCH_EXAMPLES
+from service.api.examples import BATCH_EXAMPLES, REMEDY_EXAMPLES
 from service.api.idempotency import Created, create_once
 from service.api.list_queries import PageQuery
 from service.api.pages import page_answer
@@ -65,7 +65,7 @@ class BatchListQuery(PageQuery, frozen=True, kw_only=True):
         "that alone break a rule fail alone.",
         tag=TAG,
         body=BatchIn,
-        body_examples=BATCH_EXAMPLES,
+        body_examples={**BATCH_EXAMPLES, **REMEDY_EXAMPLES},
         query=SubmitQuery,
         idempotent=True,
         request_headers=(PREFER,),

@@ -122,3 +122,31 @@ QUESTIONS: dict[str, Any] = {
         "target": {"column": "efficiency_fraction", "at_least": 0.9},
     },
 }
+
+REMEDY_EXAMPLES: dict[str, Any] = {
+    "what would help each cluster": {
+        "name": "what-helps",
+        "items": [
+            {
+                "custom_id": "one-slow",
+                "name": "one slow GPU",
+                "scenario": SCENARIO,
+                "analysis": "remedies",
+            },
+            {
+                "custom_id": "uneven",
+                "name": "uneven GPUs",
+                "scenario": {
+                    **SCENARIO,
+                    "slow_groups": [],
+                    "variability": {"persistent": {"kind": "lognormal", "cv": 0.03}},
+                },
+                "analysis": "remedies",
+                "remedies": [
+                    {"kind": "hot_spares", "counts": [1, 2, 4, 8]},
+                    {"kind": "rebalance_work"},
+                ],
+            },
+        ],
+    },
+}

@@ -21,8 +21,8 @@ class RateDays(Struct, frozen=True, kw_only=True):
 class ResultOut(Struct, frozen=True, kw_only=True):
     """One point: what was put in, what came out, and what the loss costs.
 
-    Without the scope costs:read the cost is withheld: `cost_of_loss` and `unpriced_days` are null,
-    `cost_status` is `withheld`, and no rates are named.
+    Without the scope costs:read the cost is withheld: `cost_of_loss`, `money_given_back` and
+    `unpriced_days` are null, `cost_status` is `withheld`, and no rates are named.
     """
 
     id: str
@@ -37,6 +37,10 @@ class ResultOut(Struct, frozen=True, kw_only=True):
     inputs: dict[str, Any]
     result: ResultColumns
     cost_of_loss: Money | None
+    money_given_back: Annotated[
+        Money | None,
+        Meta(description="What gpu_hours_given_back cost; null where the point tries no remedy."),
+    ]
     cost_status: CostStatus
     unpriced_days: Annotated[
         int | None, Meta(description="Days of the window without a rate; null where withheld.")

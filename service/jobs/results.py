@@ -181,6 +181,7 @@ def _row(
     price = selection.item_price(item)
     window = price.window if price else None
     cost = _cost(selection, price, float(table["gpu_hours_lost"][row]))
+    given_back = float(table["gpu_hours_given_back"][row])
     return ResultOut(
         id=f"{batch_id}.{point}",
         batch_id=batch_id,
@@ -194,6 +195,9 @@ def _row(
         inputs=grid_of(*_documents(item)).inputs_at(point - item.first_point),
         result=ResultColumns(**{name: shown_value(name, table[name][row]) for name in OUTPUTS}),
         cost_of_loss=cost.cost,
+        money_given_back=(
+            None if np.isnan(given_back) else _cost(selection, price, given_back).cost
+        ),
         cost_status=cost.cost_status,
         unpriced_days=_unpriced_days(selection, item, window),
         rates=[

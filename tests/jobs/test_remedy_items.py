@@ -1,5 +1,6 @@
 """Items of a batch that try remedies, on both databases: from submission to comparison."""
 
+from datetime import date
 from typing import Any
 
 import msgspec
@@ -11,16 +12,26 @@ from service.db.blocks import EncodedBlock
 from service.db.codec import unpack
 from service.db.engine import Database
 from service.errors import InvalidError
-from service.jobs import batches, comparisons, results
+from service.jobs import batches, comparisons, rates, results
+from service.jobs.actors import Actor
 from service.jobs.batch_documents import RetryIn
 from service.jobs.batch_retries import retry
 from service.jobs.chunks import ItemSpan, compute_chunk, grid_of
 from service.jobs.comparisons import ComparisonQuery
+from service.jobs.rate_documents import RateIn
+from service.jobs.result_queries import ResultsQuery
 from service.model.remedy_grid import RemedyGrid
+from service.reports.money import CostStatus, Money
 from tests.jobs.batch_bodies import ACTOR, LIMITS, SEED, cancel, item, read, rows, run, submit
 from tests.jobs.completed import complete
 
 FOUND = 176_008.48806366057
+RATE = RateIn(
+    gpu_type="H100",
+    price_per_gpu_hour=Money(amount="1.00", currency="EUR"),
+    valid_from=date(2026, 1, 1),
+    source="memo",
+)
 KINDS = ["replace_slow_gpus", "evict_worst", "hot_spares", "rebalance_work", "backup_workers"]
 
 
@@ -176,6 +187,21 @@ def test_what_does_not_go_with_the_analysis_is_refused(database: Database) -> No
 def test_axes_cannot_smuggle_remedies_in(database: Database) -> None:
     (pointer,) = faults(database, item(axes=[{"remedies": [{"kind": "hot_spares"}]}]))
     assert pointer.startswith("/items/0/axes/0")
+
+
+def test_what_is_given_back_is_priced_and_withheld(database: Database) -> None:
+    with database.write() as connection:
+        rates.create_rate(connection, ACTOR, RATE)
+    priced = item(analysis="remedies", pricing={"gpu_type": "H100"})
+    batch = run(database, priced, currency="EUR", start_on="2026-12-01")
+    found = rows(database, batch=batch.id)
+    assert found[0].money_given_back is None
+    assert found[1].money_given_back == Money(amount="176008.49", currency="EUR")
+    viewer = Actor(scopes=frozenset({"results:read"}))
+    with database.read() as connection:
+        page = results.list_page(connection, viewer, ResultsQuery(batch=batch.id))
+    assert {row.money_given_back for row in page.items} == {None}
+    assert {row.cost_status for row in page.items} == {CostStatus.WITHHELD}
 
 
 def test_a_check_counts_the_points(database: Database) -> None:
