@@ -57,6 +57,8 @@ def num_removed(columns: Columns) -> NDArray[np.int64]:
 
 def num_backup(columns: Columns) -> NDArray[np.int64]:
     """(points,) GPUs that a step does not wait for."""
+    if columns.lacks("synchronization.count"):
+        return np.zeros(columns.num_points, dtype=np.int64)
     count = columns["synchronization.count"]
     return np.where(np.isnan(count), 0, count).astype(np.int64)
 
