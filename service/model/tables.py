@@ -4,7 +4,7 @@ The distribution function of every kind is a straight line between the places m_
 rule over all of them is accurate. Between neighbouring places the integrand is a smooth product of
 powers of straight lines, so Gauss's rule on each piece is; `Table.halved` has the pieces. Points
 that share the kinds' means share them. One kind has a closed form, with which the tests compare:
-`.github/decisions/0001-quadrature-of-the-maximum.md`.
+`.github/decisions/0011-a-rule-for-every-family.md`.
 """
 
 from typing import NamedTuple
