@@ -28,7 +28,7 @@ _COMMON_SCORE = 5.0
 # -log of the distribution function at the ends of the integral, and how close to meet it.
 _AT_ENDS = np.array([30.0, 1e-13])
 _ENDS_TO = 2e-3
-_NODES_ALONE, _NODES_OF_PANEL = 56, 48
+_NODES_ALONE, _NODES_OF_PANEL = 56, 64
 # Panels of the table of the slowest between two breaks.
 _PARTS_OF_PANEL = 20
 

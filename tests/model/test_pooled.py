@@ -191,6 +191,13 @@ def test_slow_gpus_fall_on_random_nodes() -> None:
     assert 0 < of_three - true < 2e-3
 
 
+def test_many_slow_gpus_on_many_nodes_without_a_node_factor_are_no_blocks() -> None:
+    """So many placements that compositions are expected; the node's factor hardly varies."""
+    classes = [(3000, 1.0), (3000, 1.05)]
+    found = mean_of(classes, node=(NORMAL, 1e-9), transient=(NORMAL, 0.03))
+    assert found == pytest.approx(mean_of(classes, transient=(NORMAL, 0.03)), rel=1e-8)
+
+
 def test_one_slow_gpu_within_nodes_is_exact() -> None:
     """It is in exactly one node, so nothing is averaged."""
     slow, cv_node, cv = 1.1, 0.05, 0.03
