@@ -87,7 +87,7 @@ def sensitivity(
 def _evaluated(scenario: Scenario, moves: list[Move]) -> list[Moved]:
     columns = without_spread(moved(columns_of(scenario), moves), LOST)
     is_sampled(columns)
-    results = evaluate(columns)
+    results = evaluate(columns, with_spread=False)
     ends = zip(moves, results.columns[LOST].tolist(), results.failure.tolist(), strict=True)
     return [
         Moved(

@@ -10,7 +10,7 @@ from service.model.fields import Scenario
 from service.model.kernel import evaluate
 from service.model.moved_columns import Number, moved
 from service.model.results import COLUMN_NAMES
-from service.model.sampling import is_sampled, standard_error, without_spread
+from service.model.sampling import OF_SPREAD, is_sampled, standard_error, without_spread
 from service.model.solving_domain import range_of
 from service.model.solving_questions import Place, Question
 from service.model.solving_range import Range
@@ -62,7 +62,8 @@ class Search:
         """Evaluate new values."""
         columns = moved(self._base, [(self.question.path, value) for value in values])
         column = self.question.target.column
-        found = evaluate(without_spread(columns, column)).columns
+        few = without_spread(columns, column)
+        found = evaluate(few, with_spread=column in OF_SPREAD).columns
         targets = np.concatenate([self.targets, found[column].astype(np.float64)])
         errors = np.concatenate([self.errors, standard_error(column, found)])
         listed = [*self.values, *values]

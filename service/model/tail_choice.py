@@ -13,7 +13,6 @@ from service.model.columns import columns_of
 from service.model.fields import Scenario
 from service.model.kernel import evaluate
 from service.model.problems import InvalidScenario, Problem
-from service.model.sampling import without_spread
 from service.model.scenario import apply_overrides, decode_scenario, full
 
 FAMILIES = ("normal", "lognormal", "gamma")
@@ -76,7 +75,7 @@ def _choice(document: dict[str, Any], cvs: dict[str, float], family: str) -> Tai
     except InvalidScenario as error:
         reason = error.problems[0]
         return TailChoice(family=family, lost=np.nan, step_mean_ms=np.nan, reason=reason)
-    found = evaluate(without_spread(columns_of(scenario), LOST)).columns
+    found = evaluate(columns_of(scenario), with_spread=False).columns
     return TailChoice(
         family=family,
         lost=float(found[LOST][0]),
