@@ -14,8 +14,11 @@ from scipy import special
 from service.model.laws.law import Floats
 
 MOST_ANGLES = 200
-"""More slow GPUs on more blocks than these can tell apart stay with expected compositions, which
-are as good as exact there."""
+"""More slow GPUs than these can tell apart stay with expected compositions."""
+MOST_BLOCKS = 64
+"""So do more blocks: two slow GPUs are seldom in one of them."""
+# A state is wrong by less than 1 %, so that a rare one does not show.
+_RARE = 1e-7
 _LEAST_ANGLES, _ANGLES_PER_SD = 12, 10
 
 
@@ -27,6 +30,14 @@ def angles_needed(num_gpus: Floats) -> Floats:
     whole = (num_gpus == np.rint(num_gpus)).all(axis=0)
     needed: Floats = np.where(whole, angles, np.inf)
     return needed
+
+
+def is_worth_it(num_gpus: Floats, weight: Floats, block_size: int) -> NDArray[np.bool_]:
+    """(points,) whether a state of that weight in time is worth more than expected numbers."""
+    few = angles_needed(num_gpus) <= MOST_ANGLES
+    blocks = num_gpus.sum(axis=0) / block_size
+    worth: NDArray[np.bool_] = few & (blocks <= MOST_BLOCKS) & (weight > _RARE)
+    return worth
 
 
 def below_over_placements(

@@ -17,7 +17,7 @@ from service.model.exceedance import exceeded_by_more
 from service.model.fleet import Fleet
 from service.model.laws.law import Floats, rate_of
 from service.model.layouts import Layout, sources_of_blocks, sources_of_one
-from service.model.placements import MOST_ANGLES, angles_needed, below_over_placements
+from service.model.placements import below_over_placements, is_worth_it
 from service.model.rank_law import RankLaw, no_source, product_law
 from service.model.step_quadrature import Above, Steps
 from service.model.zones import Copy, zones_of
@@ -75,22 +75,23 @@ def steps_of(fleet: Fleet, layout: Layout, classes: Classes) -> Steps:
         rates = rate_of(parts.kinds.survivals(v))
         found = _above(rates, counts)
         if together > 1 and len(num_gpus) == 2 and layout.last_size % 1 == 0:
-            _place_exactly(found, np.exp(-rates), parts.compositions, classes.num_gpus, together)
+            _place_exactly(found, np.exp(-rates), parts.compositions, classes, together)
         return found
 
     return Steps(above, weight, breaks)
 
 
 def _place_exactly(
-    above: Floats, below: Floats, compositions: Floats, num_gpus: Floats, block_size: int
+    above: Floats, below: Floats, compositions: Floats, classes: Classes, block_size: int
 ) -> None:
     """Two classes on random places without approximation, (states, rows, points), in place.
 
     In the far tail the expected compositions stay: they are exact there but for a few per cent,
     and a difference from 1 would be round-off.
     """
-    for state, of_state in zip(above, num_gpus, strict=True):
-        chosen = np.flatnonzero(angles_needed(of_state) <= MOST_ANGLES)
+    states = zip(above, classes.num_gpus, classes.weight, strict=True)
+    for state, of_state, weight in states:
+        chosen = np.flatnonzero(is_worth_it(of_state, weight, block_size))
         if len(chosen) > 0:
             part = below_over_placements(
                 below[..., chosen], compositions, of_state[:, chosen], block_size
