@@ -100,9 +100,12 @@ def _nodes(classes: Sequence[Class], top: Top, severity: float) -> _Nodes:
     for one, limit in zip(classes, top.limits, strict=True):
         lowest, highest = _ends(one, limit)
         low, high = max(low, lowest), max(high, highest)
-    high *= severity
+    shared_low, shared_high = classes[0].law.shared_step
+    low, high = low * shared_low, high * shared_high * severity
     log_range = np.log(high / max(low, 1e-9 * high))
-    rule = mapped_legendre(_enough(_NODES_PER_SD * log_range / step.log_sd))
+    # Two humps, each narrower than the range between them.
+    per_sd = _NODES_PER_SD if step.spike_probability == 0 else 4 * _NODES_PER_SD
+    rule = mapped_legendre(_enough(per_sd * log_range / step.log_sd))
     t = high * np.exp((rule.nodes - 1) * log_range)
     return _Nodes(t, rule.weights * t * log_range, high)
 

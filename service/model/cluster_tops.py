@@ -48,6 +48,10 @@ class Units(Protocol):
         """Of a GPU."""
 
     @property
+    def shared_step(self) -> tuple[float, float]:
+        """Between these lies the factor of a step that its GPUs share; 1 if they share none."""
+
+    @property
     def lasting_log_sd(self) -> float:
         """About the standard deviation of the slowness's logarithm."""
 

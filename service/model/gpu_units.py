@@ -58,6 +58,11 @@ class GpuUnits:
         return log_sd(self.lasting.law, self.lasting.shape)
 
     @property
+    def shared_step(self) -> tuple[float, float]:
+        """Nothing is shared."""
+        return 1.0, 1.0
+
+    @property
     def by_gpu(self) -> bool:
         """A unit is a GPU; one by one they are needed where the step's law has a pole."""
         return self.step.is_abrupt

@@ -25,6 +25,7 @@ from service.model.unit_slowness import rank_table, scores_at, scores_below
 DEGREE = 16
 BULK_NODES = 28
 SHARED_NODES = 6
+SHARED_SCORE = 6.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +72,15 @@ class NodeUnits:
     def lasting_log_sd(self) -> float:
         """About the standard deviation of the slowness's logarithm."""
         return self._composition.lasting_log_sd
+
+    @property
+    def shared_step(self) -> tuple[float, float]:
+        """Between these lies the factor of a step that its GPUs share."""
+        replica = self._composition.replica
+        if replica is None:
+            return 1.0, 1.0
+        low, high = replica.law.at_score(np.array([[-SHARED_SCORE], [SHARED_SCORE]]), replica.shape)
+        return max(float(low[0]), 1e-3), float(high[0])
 
     @property
     def by_gpu(self) -> bool:

@@ -16,10 +16,11 @@ from service.model.nodes import legendre, mapped_legendre
 from service.model.scores import log_at, score_at
 from service.model.step_factor import StepFactor, log_sd
 
-OWN_NODES = 12
-_REPLICA_NODES = 16
+OWN_NODES = 20
+# Nodes over a replica's factor: more where it is wider than the GPUs' own.
+_FEWEST_REPLICA_NODES, _MOST_REPLICA_NODES = 16, 96
 # A GPU's own score below this is as good as any other.
-_LOWEST_OWN = -5.0
+_LOWEST_OWN, _HIGHEST_OWN = -5.0, 6.0
 LOWEST, HIGHEST = -7.5, 8.0
 """Scores of the shared factor that matter."""
 _TINY = np.finfo(np.float64).tiny
@@ -131,7 +132,7 @@ class Composition:
         if self.own is None:
             rate = self.step.rate(at)
             return Members(rate, np.ones((len(score), 1)), np.ones((len(score), 1, len(t))))
-        highest = score_at(self.own, (log_y - log_means)[:, np.newaxis])
+        highest = np.minimum(score_at(self.own, (log_y - log_means)[:, np.newaxis]), _HIGHEST_OWN)
         rule = mapped_legendre(OWN_NODES)
         own = highest - np.maximum(highest - _LOWEST_OWN, 1) * rule.nodes
         weight = rule.weights * np.exp(-own * own / 2)
@@ -152,7 +153,8 @@ class Composition:
     def _replica_factors(self) -> tuple[Floats, Floats]:
         """Nodes and weights of the factor that a group shares in a step."""
         replica = cast("Source", self.replica)
-        rule = legendre(_REPLICA_NODES)
+        wanted = 48 * sd_of(replica) / self.step.log_sd
+        rule = legendre(int(np.clip(wanted, _FEWEST_REPLICA_NODES, _MOST_REPLICA_NODES)))
         score = LOWEST + (HIGHEST - LOWEST) * rule.nodes
         weight = rule.weights * np.exp(-score * score / 2)
         return np.exp(log_at(replica, score[:, np.newaxis])[:, 0]), weight / weight.sum()

@@ -22,21 +22,27 @@ _BULK_SCORE = 5.8
 _DIFFERENCE = 1e-4
 _TINY = 1e-300
 _ALMOST_ONE = 1 - 2.0**-53
+_SMALLEST_RANK = 1e-18
+_SAME_RANK = 1e-9
 
 
 def rank_table(composition: Composition) -> tuple[Floats, Floats]:
     """log(-log P(log Y <= v)) and v, both (ranks,), the ranks ascending."""
     node, own = composition.node, composition.own
     log_means = np.log([kind.mean for kind in composition.kinds])
-    low = high = 0.0
+    # Even in score: a wide normal factor's logarithm falls without end.
+    score = np.linspace(HIGHEST + 1, LOWEST, _RANKS)
+    v = np.linspace(log_means.max(), log_means.min(), _RANKS)
     for source in (node, own):
         if source is not None:
-            ends = log_at(source, np.array([[LOWEST], [HIGHEST + 1]]))[:, 0]
-            low, high = low + ends[0], high + ends[1]
-    v = np.linspace(high + log_means.max(), low + log_means.min(), _RANKS)
+            v += log_at(source, score[:, np.newaxis])[:, 0]
     survival = _survival(composition, v)
     rate = -np.log1p(-np.minimum(survival, _ALMOST_ONE))
-    return np.log(np.maximum(rate, _TINY)), v
+    # Where the law has ended, or has not begun, there is nothing to tell ranks by.
+    told = (rate > _SMALLEST_RANK) & (survival < _ALMOST_ONE)
+    ranks, v = np.log(rate[told]), v[told]
+    rising = np.append(True, np.diff(np.maximum.accumulate(ranks)) > _SAME_RANK)
+    return ranks[rising], v[rising]
 
 
 def scores_below(composition: Composition, log_y: float, num_nodes: int) -> tuple[Floats, Floats]:
