@@ -5,7 +5,7 @@ whatever items they belong to, and a whole number of blocks, so that block numbe
 who computes what.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from service.db.blocks import EncodedBlock, encode_columns
+from service.db.blocks import BLOCK_POINTS, EncodedBlock, encode_columns
 from service.jobs.planning import CHUNK_POINTS
 from service.model.axes import decode_axes
 from service.model.columns import Columns
@@ -63,9 +63,26 @@ def compute_chunk(
     columns: Sequence[str],
     chunk_points: int = CHUNK_POINTS,
 ) -> ComputedChunk:
-    """Compute the chunk's points; `columns` are the stored input columns of the whole batch."""
-    start = chunk * chunk_points
-    return joined_pieces(chunk, [compute_piece(items, columns, start, start + chunk_points)])
+    """Compute the chunk's points; `columns` are the stored input columns of the whole batch.
+
+    A block at a time: all columns of a whole chunk are the most that a process would hold.
+    """
+    start, stop = chunk * chunk_points, (chunk + 1) * chunk_points
+    last = max(item.first_point + item.num_points for item in items)
+    parts = []
+    for first in range(start, min(stop, last), BLOCK_POINTS):
+        end = min(first + BLOCK_POINTS, stop)
+        part = joined_pieces(chunk, [compute_piece(items, columns, first, end)])
+        parts.append((part, (first - start) // BLOCK_POINTS))
+    return ComputedChunk(
+        chunk=chunk,
+        blocks=[
+            msgspec.structs.replace(block, block=block.block + first_block)
+            for part, first_block in parts
+            for block in part.blocks
+        ],
+        progress=_counted(entry for part, _ in parts for entry in part.progress),
+    )
 
 
 def compute_piece(
@@ -87,20 +104,23 @@ def compute_piece(
 
 def joined_pieces(chunk: int, pieces: Sequence[Piece]) -> ComputedChunk:
     """The chunk of which these are all pieces, in order."""
-    counts: dict[int, tuple[int, int]] = {}
-    for piece in pieces:
-        for position, points, failed in piece.progress:
-            before = counts.get(position, (0, 0))
-            counts[position] = (before[0] + points, before[1] + failed)
     return ComputedChunk(
         chunk=chunk,
         blocks=encode_columns(_joined([piece.table for piece in pieces])),
-        progress=[(position, *counted) for position, counted in counts.items()],
+        progress=_counted(entry for piece in pieces for entry in piece.progress),
     )
 
 
+def _counted(entries: Iterable[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
+    """Points and failed points of each item, added up."""
+    counts: dict[int, tuple[int, int]] = {}
+    for position, points, failed in entries:
+        before = counts.get(position, (0, 0))
+        counts[position] = (before[0] + points, before[1] + failed)
+    return [(position, *counted) for position, counted in counts.items()]
+
+
 def _joined(parts: Sequence[Mapping[str, Array]]) -> Mapping[str, Array]:
-    # A copy of all columns would be the most that a compute process holds.
     if len(parts) == 1:
         return parts[0]
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}

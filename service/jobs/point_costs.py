@@ -9,11 +9,11 @@ from service.model.columns import Columns
 from service.model.grid import Grid
 
 SPAN_POINTS = 50_000
-# Measured on one core (README, results table): a point by formula or with one source of
-# variability; one with several, integrated; and one whose spread is sampled, for each draw.
-PLAIN_S = 1 / 75_000
-SEVERAL_S = 1 / 1_000
-SAMPLED_S_PER_DRAW = 1 / 400_000
+# Measured on one core: a point by formula or with one source of variability; one with several,
+# integrated; and one whose spread is sampled, for each draw.
+PLAIN_S = 1 / 50_000
+SEVERAL_S = 1 / 400
+SAMPLED_S_PER_DRAW = 1 / 120_000
 
 
 class Work(Struct, frozen=True, kw_only=True):
