@@ -16,7 +16,7 @@ from service.model.laws.law import Floats
 MOST_ANGLES = 200
 """More slow GPUs than these can tell apart stay with expected compositions."""
 MOST_BLOCKS = 64
-"""So do more blocks: two slow GPUs are seldom in one of them."""
+"""So do more blocks where there are many states: two slow GPUs are seldom in one of them."""
 # A state is wrong by less than 1 %, so that a rare one does not show.
 _RARE = 1e-7
 _LEAST_ANGLES, _ANGLES_PER_SD = 12, 10
@@ -36,7 +36,7 @@ def is_worth_it(num_gpus: Floats, weight: Floats, block_size: int) -> NDArray[np
     """(points,) whether a state of that weight in time is worth more than expected numbers."""
     few = angles_needed(num_gpus) <= MOST_ANGLES
     blocks = num_gpus.sum(axis=0) / block_size
-    worth: NDArray[np.bool_] = few & (blocks <= MOST_BLOCKS) & (weight > _RARE)
+    worth: NDArray[np.bool_] = few & ((weight == 1) | (blocks <= MOST_BLOCKS) & (weight > _RARE))
     return worth
 
 
