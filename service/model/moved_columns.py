@@ -11,7 +11,14 @@ from service.model.columns import Columns
 from service.model.fields import Scenario
 from service.model.grid import build_grid
 from service.model.leaves import Leaf
-from service.model.paths import REFUSED, group_of, leaf_of, touched
+from service.model.paths import (
+    REFUSED,
+    group_of,
+    leaf_of,
+    moves_the_barrier,
+    moves_the_step,
+    touched,
+)
 from service.model.problems import InvalidScenario, Problem
 
 Number = int | float
@@ -32,7 +39,15 @@ def moved(base: Columns, moves: Sequence[Move]) -> Columns:
         group = group_of(path)
         place: Any = row if group is None else (row, group)
         values[leaf.path][place] = value
-    return Columns(num_points=num_points, values=values)
+    paths = {number_at(path).path for path, _ in moves}
+    # What no moved number touches is worked out once.
+    same = np.zeros(num_points, dtype=np.int64)
+    return Columns(
+        num_points=num_points,
+        values=values,
+        barrier_key=None if any(map(moves_the_barrier, paths)) else same,
+        step_key=None if any(map(moves_the_step, paths)) else same,
+    )
 
 
 def number_at(path: str) -> Leaf:

@@ -7,11 +7,11 @@ from numpy.typing import NDArray
 
 from service.model.moved_columns import Number
 
-COARSE, COARSE_SAMPLED = 33, 17
+COARSE, COARSE_LONG = 33, 17
 """Values of the first look; between two neighbours of it the answer is looked for."""
-INSIDE, INSIDE_SAMPLED = 31, 3
-"""Values of each look after it: the gap falls to a 32nd. A sampled value takes far longer than the
-look itself: there few at a time are fewer in all."""
+INSIDE, INSIDE_LONG = 31, 3
+"""Values of each look after it: the gap falls to a 32nd. Where a value takes far longer than the
+look itself, few at a time are fewer in all."""
 SMALLEST_SHARE = 1e-12
 """Of the greatest value: where a range of real numbers begins at 0, the first look's next one."""
 NOTHING_SHARE = 1e-21
@@ -37,7 +37,7 @@ class Range:
     listed  (values,) the only ones that can be computed, ascending; None: all of the step
     own     the scenario's own value where it is among them
     below, above  what lies beyond the ends
-    is_sampled  whether results take long
+    takes_long  whether a result takes longer than a look does
     """
 
     path: str
@@ -46,19 +46,19 @@ class Range:
     step: int
     below: End
     above: End
-    is_sampled: bool = False
+    takes_long: bool = False
     listed: NDArray[np.int64] | None = None
     own: Number | None = None
 
     def first_look(self) -> list[Number]:
         """The values of the coarse look, ascending."""
-        most = (COARSE_SAMPLED if self.is_sampled else COARSE) - 2
+        most = (COARSE_LONG if self.takes_long else COARSE) - 2
         values = {self.lowest, self.highest, *self._between(self.lowest, self.highest, most)}
         return sorted(values if self.own is None else values | {self.own})
 
     def between(self, low: Number, high: Number) -> list[Number]:
         """Values strictly between two of them, ascending; none where there is no other."""
-        return self._between(low, high, INSIDE_SAMPLED if self.is_sampled else INSIDE)
+        return self._between(low, high, INSIDE_LONG if self.takes_long else INSIDE)
 
     def is_narrow(self, low: Number, high: Number, tolerance: float) -> bool:
         """Whether no value between need be looked at."""
