@@ -39,10 +39,18 @@ class Slowest:
 
     mean       (points,) its expectation over steps
     quantiles  (points, 3) of one step: p50, p95, p99
+    variance   (points,) from step to step; NaN where it was not worked out
     """
 
     mean: Floats
     quantiles: Floats
+    variance: Floats
+
+    def taken(self, rows: slice | NDArray[np.intp]) -> "Slowest":
+        """Some of the points, or points again."""
+        return Slowest(
+            mean=self.mean[rows], quantiles=self.quantiles[rows], variance=self.variance[rows]
+        )
 
 
 class Groups(NamedTuple):
@@ -87,7 +95,7 @@ def slowest_of(groups: Groups) -> Slowest:
     if isinstance(groups.law, Table):
         return _slowest_by_table(groups, groups.law)
     num_points = groups.shape.shape[1]
-    mean = np.empty(num_points)
+    mean, variance = np.empty(num_points), np.empty(num_points)
     quantiles = np.empty((num_points, len(PROBABILITIES)))
     # Nodes and rates for all chunks: see `normal_rate.py` about memory.
     scratch = np.empty((2, len(_rule(groups.law).nodes), min(num_points, CHUNK_POINTS)))
@@ -96,15 +104,13 @@ def slowest_of(groups: Groups) -> Slowest:
         part = groups.part(rows)
         rate = _rate_at_nodes(part, scratch[:, :, : part.shape.shape[1]])
         quantiles[rows] = _quantiles(part, rate).T
-        mean[rows] = _bounded(part, _mean(part, rate))
-    return Slowest(mean=mean, quantiles=quantiles)
+        expected, variance[rows] = _moments(part, rate)
+        mean[rows] = _bounded(part, expected)
+    return Slowest(mean=mean, quantiles=quantiles, variance=variance)
 
 
 def moments_of(groups: Groups) -> tuple[Floats, Floats]:
-    """Mean and variance of every point, (points,) each; not where the law is a table.
-
-    With D the distance below the upper end: E[D] is the integral of F, E[D²] that of 2 (hi - x) F.
-    """
+    """Mean and variance of every point, (points,) each; not where the law is a table."""
     num_points = groups.shape.shape[1]
     mean, variance = np.empty(num_points), np.empty(num_points)
     rule = _rule(groups.law)
@@ -112,27 +118,36 @@ def moments_of(groups: Groups) -> tuple[Floats, Floats]:
     for start in range(0, num_points, CHUNK_POINTS):
         rows = slice(start, min(start + CHUNK_POINTS, num_points))
         part = groups.part(rows)
-        law = part.law
         rate = _rate_at_nodes(part, scratch[:, :, : part.shape.shape[1]])
-        high = rate.low + rate.width
-        end = law.unwarp(high)
-        below = law.share_below(rate.nodes, rate.rate)
-        below *= rate.width
-        first = rule.weights @ below
-        below *= end - law.unwarp(rate.nodes)
-        second = 2 * (rule.weights @ below)
-        power = law.tail_power(part.shape)
-        if power is not None:
-            first -= _tail(part, high, power)
-            second += _square_tail(part, high, power)
-        mean[rows] = end - first
-        variance[rows] = np.maximum(second - first * first, 0)
+        mean[rows], variance[rows] = _moments(part, rate)
     return mean, variance
+
+
+def _moments(groups: Groups, rate: _Rate) -> tuple[Floats, Floats]:
+    """Mean and variance; overwrites the rates.
+
+    With D the distance below the upper end: E[D] is the integral of F, E[D²] that of 2 (hi - x) F.
+    """
+    law = groups.law
+    weights = _rule(law).weights
+    high = rate.low + rate.width
+    end = law.unwarp(high)
+    below = law.share_below(rate.nodes, rate.rate)
+    first = rate.width * (weights @ below)
+    distance = law.unwarp(rate.nodes)
+    below *= np.subtract(end, distance, out=distance)
+    second = 2 * rate.width * (weights @ below)
+    power = law.tail_power(groups.shape)
+    if power is not None:
+        first -= _tail(groups, high, power)
+        second += _square_tail(groups, high, power)
+    return end - first, np.maximum(second - first * first, 0)
 
 
 def _slowest_by_table(groups: Groups, table: Table) -> Slowest:
     mean, quantiles = slowest_of_table(table, groups.num_gpus, groups.mean, _TARGETS)
-    return Slowest(mean=_bounded(groups, mean), quantiles=quantiles)
+    unknown = np.full(len(mean), np.nan)
+    return Slowest(mean=_bounded(groups, mean), quantiles=quantiles, variance=unknown)
 
 
 def _rule(law: Law) -> Rule:
@@ -167,16 +182,6 @@ def _rate_at_nodes(groups: Groups, scratch: Floats) -> _Rate:
     for group in np.flatnonzero(present.any(axis=1)).tolist():
         law.add_rate(nodes, mean[group], shape, num_gpus[group], total)
     return _Rate(nodes, total, low, width)
-
-
-def _mean(groups: Groups, rate: _Rate) -> Floats:
-    """The upper end minus the integral of the distribution function; overwrites the rates."""
-    high = rate.low + rate.width
-    below = groups.law.share_below(rate.nodes, rate.rate)
-    integral = _rule(groups.law).weights @ below
-    mean: Floats = groups.law.unwarp(high) - rate.width * integral
-    power = groups.law.tail_power(groups.shape)
-    return mean if power is None else mean + _tail(groups, high, power)
 
 
 def _tail(groups: Groups, high: Floats, power: Floats) -> Floats:

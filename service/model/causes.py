@@ -46,7 +46,7 @@ class Factors:
     def taken(self, rows: Rows) -> "Factors":
         """Some of the points, or points again."""
         return Factors(
-            slowest=Slowest(mean=self.slowest.mean[rows], quantiles=self.slowest.quantiles[rows]),
+            slowest=self.slowest.taken(rows),
             without=self.without[:, rows],
             mean_se=self.mean_se[rows],
         )

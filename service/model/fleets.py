@@ -14,7 +14,7 @@ from service.model.active import (
     spikes_are_active,
 )
 from service.model.barrier import SMALLEST_CV
-from service.model.columns import COUNT, SPEED, Columns
+from service.model.columns import COUNT, SPEED, Columns, Floats
 from service.model.distributions import Table, law_of
 from service.model.fleet import Episodes, Fleet, Source, Spikes
 from service.model.times import compute_ms, outside_ms
@@ -72,12 +72,12 @@ def _tables(columns: Columns, source: str) -> NDArray[np.int64]:
 def fleet_of(columns: Columns) -> Fleet:
     """The points, all of one structure."""
     sources = {source: _source(columns, source) for source in SOURCES}
-    counts = columns[COUNT].T
+    counts, factors = _merged(columns)
     has_episodes = columns.num_points > 0 and bool((occupancy(columns) > 0).any())
     has_spikes = bool(spikes_are_active(columns).any())
     return Fleet(
-        num_gpus=np.vstack([columns.num_nominal, counts]).astype(np.float64),
-        mean=np.vstack([np.ones(columns.num_points), 1 / columns[SPEED].T]),
+        num_gpus=counts,
+        mean=factors,
         gpus_per_node=columns["gpus_per_node"],
         tensor_parallel_size=columns["tensor_parallel_size"],
         outside_ratio=outside_ms(columns) / compute_ms(columns),
@@ -88,6 +88,19 @@ def fleet_of(columns: Columns) -> Fleet:
         episodes=_episodes(columns) if has_episodes else None,
         **sources,
     )
+
+
+def _merged(columns: Columns) -> tuple[Floats, Floats]:
+    """(classes, points) GPUs and factors 1 / speed, equal GPUs in one class however listed."""
+    counts = np.vstack([columns.num_nominal, columns[COUNT].T]).astype(np.float64)
+    factors = np.vstack([np.ones(columns.num_points), 1 / columns[SPEED].T])
+    for later in range(1, len(counts)):
+        for earlier in range(later):
+            same = (factors[later] == factors[earlier]) & (counts[later] > 0)
+            if same.any():
+                counts[earlier] += np.where(same, counts[later], 0.0)
+                counts[later] = np.where(same, 0.0, counts[later])
+    return counts, factors
 
 
 def _source(columns: Columns, source: str) -> Source | None:

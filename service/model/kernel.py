@@ -45,7 +45,7 @@ def evaluate(columns: Columns, *, with_spread: bool = True) -> Results:
     factors, method = steps_of(structures)
     found: dict[str, NDArray[Any]] = dict(loss_columns(columns, factors, ratios.share))
     if with_spread:
-        found |= spread_columns(columns, structures, factors.slowest.mean, ratios.share)
+        found |= spread_columns(columns, structures, factors.slowest, ratios.share)
     else:
         found |= no_spread(columns.num_points)
     found |= failure_columns(ratios)

@@ -35,7 +35,7 @@ def pooled_slowest(fleet: Fleet) -> Slowest:
         found = _of_layout(fleet.part(layout.rows), layout)
         mean[layout.rows] = found.mean
         quantiles[layout.rows] = found.quantiles
-    return Slowest(mean=mean, quantiles=quantiles)
+    return Slowest(mean=mean, quantiles=quantiles, variance=np.full(len(mean), np.nan))
 
 
 def _of_layout(fleet: Fleet, layout: Layout) -> Slowest:
@@ -67,7 +67,11 @@ def _tabulated(fleet: Fleet, layout: Layout) -> Slowest:
         of_state = _bounded(part, classes, means_by_state(steps, nodes))
         means.append(_effective(of_state, steps.weight, part.outside_ratio))
         quantiles.append(quantiles_of(steps, nodes, part.common))
-    return Slowest(mean=np.concatenate(means), quantiles=np.concatenate(quantiles))
+    return Slowest(
+        mean=np.concatenate(means),
+        quantiles=np.concatenate(quantiles),
+        variance=np.full(fleet.num_points, np.nan),
+    )
 
 
 def _chunks(fleet: Fleet) -> Iterator[Fleet]:

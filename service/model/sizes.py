@@ -29,6 +29,7 @@ WORTHWHILE_POINTS = 3 * (DEGREE + 1)
 CHUNK_POINTS = 4096
 
 _NO_PANEL = NUM_PANELS
+_NUM_VALUES = 2 + len(PROBABILITIES)
 _PANEL_WIDTH = LOG_LARGEST_SIZE / NUM_PANELS
 
 
@@ -55,7 +56,7 @@ def slowest_of_sizes(groups: Groups, size_key: Ints) -> Slowest:
     runs = _runs(size_key * (NUM_PANELS + 1) + panel)
     is_long = np.diff(runs.bounds) >= WORTHWHILE_POINTS
     is_long &= panel[runs.order[runs.bounds[:-1]]] != _NO_PANEL
-    found = np.empty((1 + len(PROBABILITIES), len(place)))
+    found = np.empty((_NUM_VALUES, len(place)))
     alone = runs.order[np.repeat(~is_long, np.diff(runs.bounds))]
     found[:, alone] = _direct(groups.part(alone))
     long_runs = np.flatnonzero(is_long)
@@ -66,7 +67,9 @@ def slowest_of_sizes(groups: Groups, size_key: Ints) -> Slowest:
         for start in range(0, len(rows), CHUNK_POINTS):
             part = _span(rows[start : start + CHUNK_POINTS])
             found[:, part] = coefficient @ _basis(place[part])
-    return Slowest(mean=found[0], quantiles=found[1:].T)
+    # Interpolated between variances that may be nearly nothing.
+    variance = np.maximum(found[1], 0.0)
+    return Slowest(mean=found[0], variance=variance, quantiles=found[2:].T)
 
 
 def _panels(num_gpus: Floats) -> tuple[Ints, Floats]:
@@ -91,7 +94,7 @@ def _span(rows: Rows) -> Rows | slice:
 
 
 def _coefficients(groups: Groups, panel: Ints) -> Floats:
-    """(panels, 1 + quantiles, DEGREE + 1) of the panel that each point of `groups` stands for."""
+    """(panels, values, DEGREE + 1) of the panel that each point of `groups` stands for."""
     table = chebyshev(DEGREE)
     logs = (panel[:, np.newaxis] + (table.points + 1) / 2) * _PANEL_WIDTH
     repeated = groups.part(np.repeat(np.arange(len(panel)), DEGREE + 1))
@@ -103,9 +106,9 @@ def _coefficients(groups: Groups, panel: Ints) -> Floats:
 
 
 def _direct(groups: Groups) -> Floats:
-    """(1 + quantiles, points) by the points' own quadratures."""
+    """(values, points) by the points' own quadratures: mean, variance, quantiles."""
     slowest = slowest_of(groups)
-    return np.vstack([slowest.mean, slowest.quantiles.T])
+    return np.vstack([slowest.mean, slowest.variance, slowest.quantiles.T])
 
 
 def _basis(place: Floats) -> Floats:

@@ -12,12 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.model.active import HOURS_PER_DAY
+from service.model.barrier import Slowest
 from service.model.columns import Columns, Floats
 from service.model.fleet import Fleet
 from service.model.fleets import Rows, Structure
 from service.model.losses import MS_PER_HOUR, Step, step_of
 from service.model.results import METHODS
 from service.model.spread import Spread, spread_of
+from service.model.steady_spread import normal_spread
 
 STATISTICS = ("p10", "p50", "p90")
 ROUND_OFF = 1e-13
@@ -36,19 +38,20 @@ class _Losses(NamedTuple):
 
 
 def spread_columns(
-    columns: Columns, structures: Sequence[Structure], mean: Floats, time_ratio: Floats
+    columns: Columns, structures: Sequence[Structure], slowest: Slowest, time_ratio: Floats
 ) -> dict[str, NDArray[Any]]:
     """Quantiles, mean and deviation of the loss, with standard errors; (points,) each.
 
-    `mean` (points,) is the expected slowest factor. Where nothing varies all are the loss.
+    Where nothing varies all are the loss.
     """
-    step = step_of(columns, mean, time_ratio)
+    step = step_of(columns, slowest.mean, time_ratio)
     available = HOURS_PER_DAY * step.held * columns["period_days"]
     losses = _steady(available * (1 - step.efficiency))
     for rows, part, fleet in structures:
         if fleet.is_random:
-            of_rows = step_of(part, mean[rows], time_ratio[rows])
-            found = _losses(_spread(part, fleet, of_rows), of_rows, available[rows])
+            of_rows = step_of(part, slowest.mean[rows], time_ratio[rows])
+            spread = _spread(part, fleet, of_rows, slowest.taken(rows))
+            found = _losses(spread, of_rows, available[rows])
             _put(losses, rows, found)
     return _named(losses, available)
 
@@ -59,10 +62,12 @@ def no_spread(num_points: int) -> dict[str, NDArray[Any]]:
     return _named(_steady(unknown), unknown)
 
 
-def _spread(columns: Columns, fleet: Fleet, step: Step) -> Spread:
+def _spread(columns: Columns, fleet: Fleet, step: Step, slowest: Slowest) -> Spread:
     """Once for points that share everything that matters."""
     window_hours = HOURS_PER_DAY * columns["period_days"]
     num_steps = window_hours * MS_PER_HOUR * step.time_ratio / step.mean
+    if _is_noise_of_steps(fleet, slowest):
+        return normal_spread(slowest.mean, slowest.variance / num_steps, fleet.outside_ratio)
     given = {
         "seed": columns["seed"],
         "draws": columns["draws"],
@@ -74,6 +79,16 @@ def _spread(columns: Columns, fleet: Fleet, step: Step) -> Spread:
     _, first, inverse = np.unique(columns.step_key, return_index=True, return_inverse=True)
     distinct = {name: values[first] for name, values in given.items()}
     return spread_of(fleet.part(first), **distinct).taken(inverse)
+
+
+def _is_noise_of_steps(fleet: Fleet, slowest: Slowest) -> bool:
+    """Whether independent steps, whose variance is known, are all there is."""
+    independent = fleet.only_source is not None and fleet.persistent is None
+    return (
+        independent
+        and not fleet.autocorrelation.any()
+        and not bool(np.isnan(slowest.variance).any())
+    )
 
 
 def _losses(spread: Spread, step: Step, available: Floats) -> _Losses:

@@ -28,7 +28,9 @@ def steps_of(structures: Sequence[Structure]) -> tuple[Factors, Codes]:
     """Factors (…, points) and methods (points,), worked out once for points that share them."""
     num_points = sum(len(structure.rows) for structure in structures)
     slowest = Slowest(
-        mean=np.empty(num_points), quantiles=np.empty((num_points, len(PROBABILITIES)))
+        mean=np.empty(num_points),
+        quantiles=np.empty((num_points, len(PROBABILITIES))),
+        variance=np.empty(num_points),
     )
     without = np.empty((len(CAUSES), num_points))
     mean_se = np.empty(num_points)
@@ -38,6 +40,7 @@ def steps_of(structures: Sequence[Structure]) -> tuple[Factors, Codes]:
         found, method[rows] = _of_structure(structure.columns, structure.fleet)
         slowest.mean[rows] = found.slowest.mean
         slowest.quantiles[rows] = found.slowest.quantiles
+        slowest.variance[rows] = found.slowest.variance
         without[:, rows] = found.without
         mean_se[rows] = found.mean_se
     return Factors(slowest=slowest, without=without, mean_se=mean_se), method
@@ -86,7 +89,7 @@ def _steady(columns: Columns) -> Factors:
     without[-1] = 1.0
     quantiles = np.repeat(factor[:, np.newaxis], len(PROBABILITIES), axis=1)
     return Factors(
-        slowest=Slowest(mean=factor, quantiles=quantiles),
+        slowest=Slowest(mean=factor, quantiles=quantiles, variance=np.zeros(columns.num_points)),
         without=without,
         mean_se=np.zeros(columns.num_points),
     )
@@ -101,13 +104,13 @@ def _of_distinct(columns: Columns, fleet: Fleet) -> tuple[Factors, Codes]:
         slowest = pooled_slowest(fleet)
         if not replace(fleet, common=None).is_random:
             # Of mean 1, and alone: the quadrature's last digits are no loss.
-            slowest = Slowest(mean=slowest_nominal(columns), quantiles=slowest.quantiles)
+            slowest = replace(slowest, mean=slowest_nominal(columns))
         factors = factors_of(fleet, slowest, exact, _pooled)
         return factors, _everywhere(QUADRATURE, columns)
     # Who stands by depends on the whole cluster: no product of ranks, hence no step quantiles.
     spread = _of_clusters(columns, fleet)
     unknown = np.full((columns.num_points, len(PROBABILITIES)), np.nan)
-    slowest = Slowest(mean=spread.mean, quantiles=unknown)
+    slowest = Slowest(mean=spread.mean, quantiles=unknown, variance=unknown[:, 0])
     factors = factors_of(
         fleet, slowest, spread.mean_se, lambda rest: _expected_of_clusters(columns, rest)
     )

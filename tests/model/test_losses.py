@@ -34,7 +34,11 @@ def factors(mean: float, **without: float) -> Factors:
         rows.append([last])
     rows[-1] = [1.0]
     return Factors(
-        slowest=Slowest(mean=np.array([mean]), quantiles=np.array([[mean, mean + 1, mean + 2]])),
+        slowest=Slowest(
+            mean=np.array([mean]),
+            quantiles=np.array([[mean, mean + 1, mean + 2]]),
+            variance=np.zeros(1),
+        ),
         without=np.array(rows),
         mean_se=np.array([0.01]),
     )
