@@ -15,11 +15,12 @@ def test_each_variable_sets_its_own() -> None:
         {
             "TRAINARD_RETENTION_DAYS": "400",
             "TRAINARD_MAX_PAGE_SIZE": "20",
+            "TRAINARD_MAX_DRAWS_PER_BATCH": "5000000",
             "TRAINARD_ALLOWED_HOSTS": "a.example, b.example",
         }
     )
     assert found.retention_days == 400
-    assert found.limits == Limits(page_size=20)
+    assert found.limits == Limits(page_size=20, draws_per_batch=5_000_000)
     assert found.allowed_hosts == ("a.example", "b.example")
 
 

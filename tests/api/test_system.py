@@ -139,6 +139,7 @@ def test_meta_shows_versions_and_limits(client: Client) -> None:
     assert found["versions"]["tzdata"] == version("tzdata")
     assert found["limits"]["items_per_batch"] == 17
     assert found["limits"]["body_bytes"] == 16 * 1024 * 1024
+    assert found["limits"]["draws_per_batch"] == 2_000_000_000
     assert found["migration"] == migrate.head()
 
 

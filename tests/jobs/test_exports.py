@@ -69,7 +69,7 @@ def test_types_are_those_of_the_numbers(database: Database) -> None:
     }
     assert table.schema.field("num_gpus").metadata == {
         b"unit": b"GPUs",
-        b"description": b"GPUs held, all paid for.",
+        b"description": b"GPUs held by the job, all paid for.",
     }
 
 
