@@ -1,18 +1,44 @@
-"""The support matrix of the model page says what the kernel does."""
+"""The support matrix of the model page says what the kernel does, for every combination."""
 
+from itertools import chain, combinations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
-from service.model.columns import columns_of
+from service.model.columns import columns_of, joined
 from service.model.distributions import FAMILIES
-from service.model.kernel import evaluate
+from service.model.kernel import Results, evaluate
 from service.model.problems import InvalidScenario
+from service.model.results import METHODS
 from service.model.scenario import decode_scenario
-from tests.model.reference import expected_slowest, quantile_of_slowest
 
 PAGE = Path(__file__).parents[2] / ".github" / "model.md"
+LASTING = ("persistent", "node")
+PER_STEP = ("transient", "replica", "spikes")
+SOURCES: dict[str, Any] = {
+    "persistent": {"kind": "lognormal", "cv": 0.04},
+    "node": {"kind": "normal", "cv": 0.03},
+    "transient": {"kind": "gamma", "cv": 0.05},
+    "replica": {"kind": "lognormal", "cv": 0.03},
+    "spikes": {"probability": 0.001, "slowdown": 1.5},
+    "common": {"kind": "normal", "cv": 0.02},
+    "episodes": {"rate_per_gpu_day": 0.01, "mean_hours": 0.5, "severity": 1.3},
+}
+COMBINATIONS = [
+    frozenset(names)
+    for names in chain.from_iterable(
+        combinations(SOURCES, number) for number in range(len(SOURCES) + 1)
+    )
+]
+STEP = {"num_gpus": 9, "gpus_per_node": 2, "compute_ms": 100, "load_ms": 40, "draws": 16}
+STANDING: dict[str, dict[str, Any]] = {
+    "none": {},
+    "spares": {"num_spare_gpus": 2},
+    "evicted": {"num_evicted_gpus": 2},
+}
+BACKUP = {"synchronization": {"kind": "backup_workers", "count": 2}}
 
 
 def matrix() -> list[list[str]]:
@@ -23,40 +49,89 @@ def matrix() -> list[list[str]]:
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
 
 
-def scenario(variability: str, num_gpus: int) -> dict[str, Any]:
-    document: dict[str, Any] = {"num_gpus": num_gpus, "compute_ms": 100}
-    kind = variability.partition(",")[0]
-    if kind in FAMILIES[1:]:
-        cv = 0.31 if "> 0.3" in variability else 0.2
-        document["variability"] = {"transient": {"kind": kind, "cv": cv}}
-    return document
+def row_of(names: frozenset[str], working: str) -> list[str]:
+    """The row of the page for these sources and for who works."""
+    lasting = "both" if names >= set(LASTING) else next(iter(names & set(LASTING)), "no")
+    here = [
+        lasting,
+        "yes" if names & set(PER_STEP) else "no",
+        "yes" if "common" in names else "no",
+        "yes" if "episodes" in names else "no",
+        working,
+    ]
+    found = [
+        row
+        for row in matrix()
+        if all(
+            cell == "any" or value in cell.split(", ")
+            for cell, value in zip(row, here, strict=False)
+        )
+    ]
+    assert len(found) == 1, (names, working, found)
+    return found[0][len(here) :]
 
 
-def test_every_family_has_its_rows() -> None:
-    named = {row[0].partition(",")[0] for row in matrix()}
-    assert named == set(FAMILIES)
+def scenario(names: frozenset[str], **changed: Any) -> dict[str, Any]:
+    return {**STEP, "variability": {name: SOURCES[name] for name in names}, **changed}
 
 
-@pytest.mark.parametrize("row", matrix(), ids=lambda row: " ".join(row[:2]))
-def test_rows_say_what_the_kernel_does(row: list[str]) -> None:
-    variability, sizes, mean, quantiles = row
-    for num_gpus in {"1": [1], "any": [1, 64], "2 … 10 000 000": [2, 64, 10_000_000]}[sizes]:
-        document = scenario(variability, num_gpus)
-        if mean == "refused":
-            assert quantiles == "refused"
+def said(results: Results, row: int) -> tuple[str, str, str]:
+    """What the kernel did: the mean, the step's quantiles, the spread."""
+    columns = results.columns
+    names = ["exact", "quadrature", "Monte Carlo"]
+    mean = names[columns["method"][row]]
+    quantiles = "null" if np.isnan(columns["step_p50_ms"][row]) else "as the mean"
+    code = columns["spread_method"][row]
+    spread = "null" if np.isnan(columns["gpu_hours_lost_p50"][row]) else names[code]
+    return mean, quantiles, spread
+
+
+def test_methods_are_those_that_the_page_names() -> None:
+    assert METHODS[:3] == ("closed_form", "quadrature", "monte_carlo")
+
+
+@pytest.mark.parametrize("working", ["all", "spares", "evicted", "backup"])
+def test_every_combination_is_computed_as_the_page_says(working: str) -> None:
+    change: dict[str, Any] = {
+        "all": {},
+        "spares": STANDING["spares"],
+        "evicted": STANDING["evicted"],
+        "backup": {**BACKUP, "gpus_per_node": 1},
+    }[working]
+    scenarios = [decode_scenario(scenario(names, **change)) for names in COMBINATIONS]
+    results = evaluate(joined([columns_of(one) for one in scenarios]))
+    assert (results.failure == 0).all()
+    wrong = {
+        tuple(sorted(names)): (said(results, row), tuple(row_of(names, working)))
+        for row, names in enumerate(COMBINATIONS)
+        if said(results, row) != tuple(row_of(names, working))
+    }
+    assert wrong == {}
+
+
+@pytest.mark.parametrize("kind", FAMILIES[1:])
+@pytest.mark.parametrize("source", ["persistent", "node", "transient", "replica", "common"])
+def test_every_family_serves_every_source(source: str, kind: str) -> None:
+    law: dict[str, Any] = {"kind": kind, "cv": 0.2}
+    if kind == "shifted_gamma":
+        law["skew"] = 1.5
+    if kind == "empirical":
+        law = {"kind": kind, "quantiles": [0.9 + 0.002 * step for step in range(101)]}
+    given = scenario(frozenset(), variability={source: law})
+    results = evaluate(columns_of(decode_scenario(given)))
+    assert results.failure[0] == 0
+    assert np.isfinite(results.columns["gpu_hours_lost_p90"][0])
+    names = frozenset({source})
+    assert said(results, 0) == tuple(row_of(names, "all"))
+
+
+def test_blocks_and_those_who_stand_by_are_refused_together() -> None:
+    for change in (*STANDING.values(), BACKUP):
+        replicas = {"num_gpus": 8, "tensor_parallel_size": 2, **change}
+        if change:
             with pytest.raises(InvalidScenario):
-                decode_scenario(document)
-            continue
-        found = evaluate(columns_of(decode_scenario(document))).columns
-        wanted = {"mean": 100.0, "p50": 100.0, "p95": 100.0, "p99": 100.0}
-        if "variability" in document:
-            transient = document["variability"]["transient"]
-            source = transient["kind"], transient["cv"], [(num_gpus, 1.0)]
-            wanted = {"mean": 100 * expected_slowest(*source)} | {
-                f"p{percent}": 100 * quantile_of_slowest(*source, percent / 100)
-                for percent in (50, 95, 99)
-            }
-        for name, value in wanted.items():
-            kind = mean if name == "mean" else quantiles.partition(" ")[0]
-            tolerance = {"exact": 1e-13, "quadrature": 1e-9}[kind]
-            assert found[f"step_{name}_ms"][0] == pytest.approx(value, rel=tolerance), name
+                decode_scenario(scenario(frozenset({"replica"}), **replicas))
+        else:
+            decode_scenario(scenario(frozenset({"replica"}), **replicas))
+    with pytest.raises(InvalidScenario):
+        decode_scenario(scenario(frozenset({"node"}), **BACKUP))
