@@ -6,7 +6,7 @@ from uuid import UUID
 
 from msgspec import Meta, Struct
 
-from service.model.remedy_kinds import MAX_REQUESTS, RemedyRequest
+from service.model.remedy.remedy_kinds import MAX_REQUESTS, RemedyRequest
 
 BatchState = Literal[
     "queued",

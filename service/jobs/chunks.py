@@ -20,8 +20,8 @@ from service.model.columns import Columns
 from service.model.grid import Grid, build_grid
 from service.model.inputs import input_column, input_names
 from service.model.kernel import Results, evaluate
-from service.model.remedy_gains import evaluated
-from service.model.remedy_grid import RemedyGrid, stored_grid, stored_remedies
+from service.model.remedy.remedy_gains import evaluated
+from service.model.remedy.remedy_grid import RemedyGrid, stored_grid, stored_remedies
 from service.model.scenario import decode_scenario
 
 Array = NDArray[Any]

@@ -11,9 +11,9 @@ from service.jobs.batch_documents import Notice
 from service.model.columns import columns_of
 from service.model.fields import Scenario
 from service.model.problems import Problem
+from service.model.questions.sensitivity import SHARE, Moved, sensitivity
+from service.model.questions.tail_choice import tail_choices
 from service.model.rank_counts import independent_ranks
-from service.model.sensitivity import SHARE, Moved, sensitivity
-from service.model.tail_choice import tail_choices
 
 MAX_END = 1e15
 MAX_INTERVALS = 64

@@ -20,7 +20,7 @@ from service.jobs.remedy_items import grid_of_remedies, refuse_unfit
 from service.model.axes import decode_axes
 from service.model.grid import Grid, build_grid
 from service.model.problems import InvalidScenario
-from service.model.remedy_grid import RemedyGrid, stored_axes
+from service.model.remedy.remedy_grid import RemedyGrid, stored_axes
 from service.model.rules import describe_failure
 from service.model.scenario import apply_overrides, decode_scenario, full, normalised
 from service.settings import Limits

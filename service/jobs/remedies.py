@@ -24,11 +24,11 @@ from service.model.columns import columns_of
 from service.model.fields import Scenario
 from service.model.kernel import Results, evaluate
 from service.model.problems import InvalidScenario
-from service.model.remedies import Change, applicable
-from service.model.remedy_gains import Gains, evaluated, num_units
-from service.model.remedy_grid import RemedyGrid, remedy_grid
-from service.model.remedy_kinds import NotApplicable, RemedyRequest
-from service.model.sampling import is_sampled, without_spread
+from service.model.questions.sampling import is_sampled, without_spread
+from service.model.remedy.remedies import Change, applicable
+from service.model.remedy.remedy_gains import Gains, evaluated, num_units
+from service.model.remedy.remedy_grid import RemedyGrid, remedy_grid
+from service.model.remedy.remedy_kinds import NotApplicable, RemedyRequest
 from service.model.scenario import apply_overrides, decode_scenario, full
 from service.reports.money import CostStatus
 from service.reports.pricing import Cost

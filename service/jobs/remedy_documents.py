@@ -15,7 +15,7 @@ from service.jobs.batch_documents import (
 from service.jobs.evaluation_prices import PricedIn
 from service.jobs.output_columns import ResultColumns
 from service.jobs.result_documents import RateDays
-from service.model.remedy_kinds import Kind, NotApplicable
+from service.model.remedy.remedy_kinds import Kind, NotApplicable
 from service.reports.money import CostStatus, Money
 
 

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from service.errors import FieldFault, InvalidError
 from service.jobs.batch_documents import BatchItemIn
 from service.model.fields import Scenario
-from service.model.remedies import applicable
-from service.model.remedy_grid import RemedyGrid, remedy_grid
-from service.model.remedy_kinds import SETTINGS, RemedyRequest
+from service.model.remedy.remedies import applicable
+from service.model.remedy.remedy_grid import RemedyGrid, remedy_grid
+from service.model.remedy.remedy_kinds import SETTINGS, RemedyRequest
 
 
 def request_faults(requests: Sequence[RemedyRequest], pointer: str) -> list[FieldFault]:

@@ -15,8 +15,8 @@ from service.jobs.solve_documents import QuestionIn, RangeEnd, SolvedAt, SolveIn
 from service.model import MODEL_VERSION
 from service.model.fields import Scenario
 from service.model.problems import InvalidScenario, Problem
+from service.model.questions.solving import Place, Question, Solution, Target, solve
 from service.model.scenario import apply_overrides, decode_fields, full
-from service.model.solving import Place, Question, Solution, Target, solve
 
 OF_THE_QUESTION = ("/unknown", "/target")
 

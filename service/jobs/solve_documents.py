@@ -7,8 +7,8 @@ from msgspec import Meta
 
 from service.jobs.batch_documents import Notice, Overrides, ProfileReference, ScenarioObject
 from service.jobs.output_columns import ResultColumns
+from service.model.questions.solving import DEFAULT_TOLERANCE, Seek
 from service.model.results import COLUMNS
-from service.model.solving import DEFAULT_TOLERANCE, Seek
 
 # The greatest number of any field and any result; keeps every comparison finite.
 MAX_NUMBER = 1e300

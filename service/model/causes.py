@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from service.model.barrier import Slowest
 from service.model.columns import Floats
 from service.model.fleet import Fleet, Rows
+from service.model.slowest.barrier import Slowest
 
 CAUSES = (
     "backup_workers",

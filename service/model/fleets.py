@@ -13,10 +13,10 @@ from service.model.active import (
     occupancy,
     spikes_are_active,
 )
-from service.model.barrier import SMALLEST_CV
 from service.model.columns import COUNT, SPEED, Columns, Floats
 from service.model.distributions import Table, law_of
 from service.model.fleet import Episodes, Fleet, Source, Spikes
+from service.model.slowest.barrier import SMALLEST_CV
 from service.model.times import compute_ms, outside_ms
 
 Rows = NDArray[np.intp]

@@ -12,8 +12,8 @@ from service.model.fleets import structures_of
 from service.model.losses import loss_columns
 from service.model.rank_counts import rank_count_columns
 from service.model.results import COLUMN_NAMES
+from service.model.rulebook.rules_of_laws import extrapolation
 from service.model.rules import failures
-from service.model.rules_of_laws import extrapolation
 from service.model.spreads import no_spread, spread_columns
 from service.model.steps import steps_of
 

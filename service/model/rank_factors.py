@@ -10,11 +10,11 @@ from collections.abc import Callable
 import numpy as np
 
 from service.model.active import HOURS_PER_DAY
-from service.model.barrier import SMALLEST_CV
 from service.model.distributions import Distribution, Law, law_and_shape
 from service.model.fields import Scenario
 from service.model.laws.law import Floats
-from service.model.many_quantiles import QuantileTable
+from service.model.slowest.barrier import SMALLEST_CV
+from service.model.slowest.many_quantiles import QuantileTable
 from service.model.uniforms import upper_uniforms
 
 TRANSIENT, PERSISTENT, NODE, REPLICA, COMMON, SPIKES, EPISODES = range(1, 8)

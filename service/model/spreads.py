@@ -12,14 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.model.active import HOURS_PER_DAY
-from service.model.barrier import Slowest
+from service.model.clusters.spread import Spread, spread_of
+from service.model.clusters.steady_spread import normal_spread
 from service.model.columns import Columns, Floats
 from service.model.fleet import Fleet
 from service.model.fleets import Rows, Structure
 from service.model.losses import MS_PER_HOUR, Step, step_of
 from service.model.results import METHODS
-from service.model.spread import Spread, spread_of
-from service.model.steady_spread import normal_spread
+from service.model.slowest.barrier import Slowest
 
 STATISTICS = ("p10", "p50", "p90")
 ROUND_OFF = 1e-13

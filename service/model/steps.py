@@ -7,16 +7,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.model.active import num_backup, num_removed
-from service.model.barrier import PROBABILITIES, Groups, Slowest, slowest_of
 from service.model.causes import CAUSES, Factors, factors_of
+from service.model.clusters.spread import Spread, spread_of
 from service.model.columns import COUNT, SPEED, Columns, Floats
 from service.model.fleet import Fleet, Source
 from service.model.fleets import Structure
-from service.model.pooled import pooled_slowest
-from service.model.removal import without_removed
 from service.model.results import METHODS
-from service.model.sizes import slowest_of_sizes
-from service.model.spread import Spread, spread_of
+from service.model.slowest.barrier import PROBABILITIES, Groups, Slowest, slowest_of
+from service.model.slowest.pooled import pooled_slowest
+from service.model.slowest.removal import without_removed
+from service.model.slowest.sizes import slowest_of_sizes
 
 CLOSED_FORM = METHODS.index("closed_form")
 QUADRATURE = METHODS.index("quadrature")

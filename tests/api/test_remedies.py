@@ -15,9 +15,9 @@ from service.db.tables import audit_event
 from service.jobs import remedies
 from service.model import MODEL_VERSION
 from service.model.kernel import Results
-from service.model.remedy_gains import Gains, evaluated
-from service.model.remedy_grid import RemedyGrid
-from service.model.remedy_kinds import KINDS
+from service.model.remedy.remedy_gains import Gains, evaluated
+from service.model.remedy.remedy_grid import RemedyGrid
+from service.model.remedy.remedy_kinds import KINDS
 from tests.api.access_keys import key_of
 
 ProblemOf = Callable[[httpx.Response, str], dict[str, Any]]

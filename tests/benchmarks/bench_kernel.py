@@ -7,12 +7,12 @@ from statistics import median
 import numpy as np
 from numpy.typing import NDArray
 
-from service.model.barrier import Groups, slowest_of
 from service.model.columns import COUNT, SPEED, Columns, columns_of
 from service.model.distributions import FAMILIES, law_of
 from service.model.kernel import evaluate
 from service.model.scenario import decode_scenario
-from service.model.sizes import slowest_of_sizes
+from service.model.slowest.barrier import Groups, slowest_of
+from service.model.slowest.sizes import slowest_of_sizes
 from tests.benchmarks.results_table import markdown_table
 from tests.model.reference import expected_slowest
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from service.model.clusters.spread import Spread, spread_of
 from service.model.fleet import Fleet, Source
 from service.model.laws.law import Floats
 from service.model.laws.normal import Normal
-from service.model.spread import Spread, spread_of
 from tests.benchmarks.results_table import markdown_table
 
 ROUNDS = 5

@@ -20,7 +20,7 @@ from service.jobs.chunks import ItemSpan, compute_chunk, grid_of
 from service.jobs.comparisons import ComparisonQuery
 from service.jobs.rate_documents import RateIn
 from service.jobs.result_queries import ResultsQuery
-from service.model.remedy_grid import RemedyGrid
+from service.model.remedy.remedy_grid import RemedyGrid
 from service.reports.money import CostStatus, Money
 from tests.jobs.batch_bodies import ACTOR, LIMITS, SEED, cancel, item, read, rows, run, submit
 from tests.jobs.completed import complete

@@ -9,9 +9,9 @@ from scipy import stats
 from scipy.optimize import brentq
 from scipy.special import gamma as gamma_function
 
+from service.model.clusters.spread import Spread, spread_of
 from service.model.distributions import FAMILIES, law_of
 from service.model.fleet import Fleet, Source
-from service.model.spread import Spread, spread_of
 
 Floats = NDArray[np.float64]
 

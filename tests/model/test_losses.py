@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from service.model.barrier import Slowest
 from service.model.causes import CAUSES, Factors
 from service.model.columns import Columns, columns_of
 from service.model.losses import loss_columns
 from service.model.results import ATTRIBUTION_COLUMNS
 from service.model.scenario import decode_scenario
+from service.model.slowest.barrier import Slowest
 
 OUTSIDE = {
     "load_ms": 30,

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from service.model.compositions import compositions_of, num_compositions, probabilities
-from service.model.episodes import MAX_STATES, num_states, states_of
-from service.model.falling_root import falling_root
 from service.model.fleet import Episodes
-from service.model.panels import interpolated, nodes_of
+from service.model.slowest.compositions import compositions_of, num_compositions, probabilities
+from service.model.slowest.episodes import MAX_STATES, num_states, states_of
+from service.model.slowest.falling_root import falling_root
+from service.model.slowest.panels import interpolated, nodes_of
 
 
 @pytest.mark.parametrize(("num_classes", "size"), [(1, 8), (2, 8), (3, 4), (4, 8)])

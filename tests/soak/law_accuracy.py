@@ -8,9 +8,9 @@ import sys
 
 import numpy as np
 
-from service.model.barrier import PROBABILITIES, Groups, Slowest, slowest_of
 from service.model.distributions import FAMILIES, law_of, table_of
-from service.model.sizes import slowest_of_sizes
+from service.model.slowest.barrier import PROBABILITIES, Groups, Slowest, slowest_of
+from service.model.slowest.sizes import slowest_of_sizes
 from tests.benchmarks.results_table import markdown_table
 from tests.model.reference import (
     LARGEST_CVS,
@@ -20,7 +20,7 @@ from tests.model.reference import (
     log_cdf_of_slowest,
     random_fleets,
 )
-from tests.model.test_tables import fine_mean, log_cdf
+from tests.model.slowest.test_tables import fine_mean, log_cdf
 
 KINDS = [
     ("normal", 0.0),

@@ -10,7 +10,7 @@ from itertools import combinations
 
 import numpy as np
 
-from service.model.pooled import pooled_slowest
+from service.model.slowest.pooled import pooled_slowest
 from tests.model.brute_force import PARTS, Scenario, scenario_of, scores
 from tests.model.fleets_for_tests import one_fleet
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from service.model.fleet import Fleet, Spikes
-from service.model.pooled import pooled_slowest
+from service.model.slowest.pooled import pooled_slowest
 from tests.benchmarks.results_table import markdown_table
 from tests.model.brute_clusters import (
     OUTSIDE_RATIO,

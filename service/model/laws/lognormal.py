@@ -5,7 +5,7 @@ from msgspec import Struct
 from scipy import special
 
 from service.model.laws.law import SMALLEST_X, Cv, Floats, InLogarithm, Light, rate_of
-from service.model.normal_rate import add_normal_rate, normal_rate_and_slope
+from service.model.slowest.normal_rate import add_normal_rate, normal_rate_and_slope
 
 
 class LogNormal(

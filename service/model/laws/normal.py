@@ -5,7 +5,7 @@ from msgspec import Struct
 from scipy import special
 
 from service.model.laws.law import Cv, Floats, Light, rate_of
-from service.model.normal_rate import add_normal_rate, normal_rate_and_slope
+from service.model.slowest.normal_rate import add_normal_rate, normal_rate_and_slope
 
 MAX_CV_NORMAL = 0.3
 """Above this a normal factor would be negative too often (4e-4 at 0.3); lognormal has no limit."""

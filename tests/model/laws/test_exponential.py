@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from service.model.barrier import Groups, slowest_of
 from service.model.laws.exponential import Exponential
 from service.model.laws.gamma import Gamma
+from service.model.slowest.barrier import Groups, slowest_of
 
 
 @pytest.mark.parametrize("cv", [1e-6, 0.002, 0.05, 0.3, 1.0])

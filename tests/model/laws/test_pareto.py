@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy import special
 
-from service.model.barrier import PROBABILITIES, Groups, slowest_of
 from service.model.laws.pareto import Pareto
+from service.model.slowest.barrier import PROBABILITIES, Groups, slowest_of
 
 CVS = [1e-3, 0.05, 0.3, 1.0, 2.0, 3.0]
 SIZES = np.array([2.0, 3, 8, 64, 1024, 16_384, 131_072, 1e7])

@@ -1,0 +1,1 @@
+"""How the mean of a window is spread over random clusters."""

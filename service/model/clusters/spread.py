@@ -1,0 +1,91 @@
+"""The spread over clusters of the window's mean slowest factor.
+
+What is drawn once for a cluster sets clusters apart; what is drawn each step averages out over a
+window of millions of steps. Definitions: design page "The model", section 3.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from service.model.clusters.cluster_spread import cluster_spread
+from service.model.clusters.lasting_spread import lasting_spread
+from service.model.clusters.spread_types import Spread, empty_spread, put
+from service.model.clusters.steady_spread import steady_spread
+from service.model.clusters.unit_classes import NARROW
+from service.model.fleet import Fleet, Source
+from service.model.laws.law import Floats
+
+__all__ = ["Spread", "spread_of"]
+
+
+def spread_of(
+    fleet: Fleet,
+    *,
+    seed: NDArray[np.int64],
+    draws: NDArray[np.int64],
+    num_steps: Floats,
+    window_hours: Floats,
+) -> Spread:
+    """The spread at every point.
+
+    seed, draws   (points,) of the random clusters, where there is no way without
+    num_steps     (points,) in the window: the noise of the steps is averaged over them
+    window_hours  (points,) the episodes' is averaged over it
+
+    NaN where it is not covered: backup workers beside lasting factors; GPUs of several speeds, or
+    evicted ones, in tensor-parallel groups that share a replica's factor beside lasting factors.
+    """
+    if fleet.persistent is None and fleet.node is None:
+        return steady_spread(fleet, num_steps, window_hours)
+    found = empty_spread(fleet.num_points)
+    exact = _is_exact(fleet)
+    rows = np.flatnonzero(exact)
+    put(found, rows, lasting_spread(fleet.part(rows)))
+    rows = np.flatnonzero(~exact & _is_covered(fleet))
+    sampled = cluster_spread(
+        fleet.part(rows),
+        seed=seed[rows],
+        draws=draws[rows],
+        num_steps=num_steps[rows],
+        window_hours=window_hours[rows],
+    )
+    put(found, rows, sampled)
+    return found
+
+
+def _is_exact(fleet: Fleet) -> NDArray[np.bool_]:
+    """(points,) where the steps of a cluster are as good as equal.
+
+    So they are where nothing is drawn per step. Where it is, but is narrow, its scatter between
+    steps is counted as one between clusters: under 1 % of their standard deviation.
+    """
+    simple: NDArray[np.bool_] = (fleet.num_removed == 0) & (fleet.num_backup == 0)
+    if fleet.node is None and _nothing_per_step(fleet):
+        simple[:] = True
+    if fleet.spikes is not None or fleet.episodes is not None:
+        simple[:] = False
+    ratio = _log_sd(fleet.transient, fleet.replica) / _log_sd(fleet.persistent, fleet.node)
+    is_exact: NDArray[np.bool_] = simple & (ratio < NARROW)
+    return is_exact
+
+
+def _is_covered(fleet: Fleet) -> NDArray[np.bool_]:
+    """(points,) where random clusters can be drawn."""
+    covered: NDArray[np.bool_] = fleet.num_backup == 0
+    if fleet.replica is not None:
+        covered &= (fleet.num_removed == 0) | (fleet.tensor_parallel_size == 1)
+    return covered
+
+
+def _nothing_per_step(fleet: Fleet) -> bool:
+    return fleet.transient is None and fleet.replica is None
+
+
+def _log_sd(*sources: Source | None) -> Floats:
+    """(points,) about the standard deviation of the product's logarithm; 0 for no source."""
+    variance: Floats = np.zeros(1)
+    for source in sources:
+        if source is not None:
+            low, high = source.law.at_score(np.array([[-1.0], [1.0]]), source.shape)
+            variance = variance + (np.log(high / low) / 2) ** 2
+    return np.sqrt(variance)

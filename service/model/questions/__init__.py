@@ -1,0 +1,1 @@
+"""Questions about a scenario: inverse ones, and how sure its answer is."""

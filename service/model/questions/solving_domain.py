@@ -1,0 +1,152 @@
+"""Which values of an input can be computed: its bounds, and the rules across fields."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from service.model.columns import Columns, columns_of
+from service.model.fields import Scenario
+from service.model.problems import InvalidScenario, Problem
+from service.model.questions.moved_columns import (
+    Number,
+    bounds_of,
+    check_path,
+    moved,
+    step_of_whole,
+    value_of,
+)
+from service.model.questions.solving_range import End, Range
+from service.model.rules import describe_failure, failures
+from service.model.scenario import apply_overrides, decode_fields, full
+
+MOST_LISTED = 4_096
+"""Up to so many whole numbers are each held against the rules."""
+
+
+def range_of(
+    scenario: Scenario, path: str, minimum: Number | None, maximum: Number | None
+) -> Range:
+    """The values at the path, within the field's bounds and those given, that break no rule.
+
+    Raises InvalidScenario with pointers that begin with `/unknown`, or, where all values break a
+    rule, with the fault of the scenario itself.
+    """
+    first, last = low, high = _ends(scenario, path, minimum, maximum)
+    base = columns_of(scenario)
+    step = step_of_whole(path, scenario.tensor_parallel_size)
+    if not step:
+        low, high = float(low), float(high)
+    else:
+        low, high = -(-math.ceil(low) // step) * step, math.floor(high) // step * step
+    if low > high:
+        detail = f"between {first:.12g} and {last:.12g} there is no {path} that could be"
+        raise InvalidScenario([Problem(pointer="/unknown", code="empty_range", detail=detail)])
+    whole = Range(
+        path=path,
+        lowest=low,
+        highest=high,
+        step=step,
+        below=_bound(path, low, "minimum"),
+        above=_bound(path, high, "maximum"),
+    )
+    own = value_of(base, path)
+    if own is not None and low <= own <= high:
+        whole = replace(whole, own=own)
+    return _sound(whole, scenario, base)
+
+
+def _ends(
+    scenario: Scenario, path: str, minimum: Number | None, maximum: Number | None
+) -> tuple[Number, Number]:
+    check_path(scenario, path, pointer="/unknown/path")
+    low, high = bounds_of(path)
+    problems = [
+        Problem(
+            pointer=f"/unknown/{name}",
+            code="out_of_range",
+            detail=f"{value:.12g} is refused: {path} goes from {low:.12g} to {high:.12g}",
+        )
+        for name, value in (("minimum", minimum), ("maximum", maximum))
+        if value is not None and not low <= value <= high
+    ]
+    if problems:
+        raise InvalidScenario(problems)
+    return low if minimum is None else minimum, high if maximum is None else maximum
+
+
+def _bound(path: str, value: Number, name: str) -> End:
+    return End(value=value, code=name, detail=f"{value} is the {name} of {path} here")
+
+
+def _sound(whole: Range, scenario: Scenario, base: Columns) -> Range:
+    """The part of the range that breaks no rule."""
+    count = (whole.highest - whole.lowest) // whole.step + 1 if whole.step else math.inf
+    if count <= MOST_LISTED:
+        return _listed(whole, scenario, base)
+    probes = whole.first_look()
+    codes = _codes(base, whole.path, probes)
+    sound = np.flatnonzero(codes == 0)
+    if not len(sound):
+        raise InvalidScenario([_broken(scenario, whole.path, probes[0], int(codes[0]))])
+    first, last = int(sound[0]), int(sound[-1])
+    found = whole
+    if first > 0:
+        good, bad = _edge(whole, base, probes[first], probes[first - 1])
+        found = replace(found, lowest=good, below=_rule(scenario, base, whole.path, bad))
+    if last < len(probes) - 1:
+        good, bad = _edge(whole, base, probes[last], probes[last + 1])
+        found = replace(found, highest=good, above=_rule(scenario, base, whole.path, bad))
+    own = found.own
+    is_inside = own is not None and found.lowest <= own <= found.highest
+    return replace(found, own=own if is_inside else None)
+
+
+def _listed(whole: Range, scenario: Scenario, base: Columns) -> Range:
+    values = np.arange(int(whole.lowest), int(whole.highest) + 1, whole.step)
+    codes = _codes(base, whole.path, values.tolist())
+    sound = values[codes == 0]
+    if not len(sound):
+        raise InvalidScenario([_broken(scenario, whole.path, int(values[0]), int(codes[0]))])
+    first, last = int(sound[0]), int(sound[-1])
+    found = replace(
+        whole,
+        lowest=first,
+        highest=last,
+        listed=sound,
+        own=whole.own if whole.own in sound else None,
+    )
+    if first > whole.lowest:
+        below = _rule(scenario, base, whole.path, first - whole.step)
+        found = replace(found, below=below)
+    if last < whole.highest:
+        above = _rule(scenario, base, whole.path, last + whole.step)
+        found = replace(found, above=above)
+    return found
+
+
+def _edge(whole: Range, base: Columns, good: Number, bad: Number) -> tuple[Number, Number]:
+    """Neighbours between which a rule begins to be broken: the last good value, the first bad."""
+    while inside := whole.between(min(good, bad), max(good, bad)):
+        ordered = inside if good < bad else inside[::-1]
+        broken = np.flatnonzero(_codes(base, whole.path, ordered))
+        first_bad = int(broken[0]) if len(broken) else len(ordered)
+        bad = bad if first_bad == len(ordered) else ordered[first_bad]
+        good = ordered[first_bad - 1] if first_bad else good
+    return good, bad
+
+
+def _codes(base: Columns, path: str, values: Sequence[Number]) -> NDArray[np.int8]:
+    return failures(moved(base, [(path, value) for value in values]))
+
+
+def _rule(scenario: Scenario, base: Columns, path: str, value: Number) -> End:
+    fault = _broken(scenario, path, value, int(_codes(base, path, [value])[0]))
+    return End(value=value, code=fault.code, detail=fault.detail)
+
+
+def _broken(scenario: Scenario, path: str, value: Number, code: int) -> Problem:
+    moved_there = decode_fields(apply_overrides(full(scenario), {path: value}))
+    return describe_failure(code, moved_there)

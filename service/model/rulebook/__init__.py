@@ -1,0 +1,1 @@
+"""The rules across fields, by what they are about."""

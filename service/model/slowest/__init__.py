@@ -1,0 +1,1 @@
+"""The slowest GPU of one step, pooled over steps and clusters."""

@@ -1,0 +1,106 @@
+"""The slowest GPU of one step of a random cluster, for every combination of sources.
+
+Pooled over steps and clusters: what is drawn once for a cluster and what is drawn each step count
+alike. Definitions: model page, sections 2 and 3.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from service.model.fleet import Fleet
+from service.model.laws.law import Floats
+from service.model.slowest.barrier import Groups, Slowest, slowest_of
+from service.model.slowest.episodes import num_states
+from service.model.slowest.layouts import Layout, layouts_of, sources_of_one
+from service.model.slowest.pooled_steps import Classes, classes_of, steps_of
+from service.model.slowest.rank_law import merged, no_source
+from service.model.slowest.removal import without_removed
+from service.model.slowest.step_quadrature import means_by_state, nodes_of, quantiles_of, tightened
+
+CHUNK_POINTS = 64
+"""Points at a time, of one state; fewer where there are more states."""
+
+
+def pooled_slowest(fleet: Fleet) -> Slowest:
+    """Mean and quantiles (p50, p95, p99) of the slowest factor of every point.
+
+    With episodes the mean is the effective one: 1 / (rho + mean) is the average over time of
+    1 / (rho + expected slowest in that state), rho = `outside_ratio`.
+    """
+    fleet = without_removed(fleet)
+    mean = np.empty(fleet.num_points)
+    quantiles = np.empty((fleet.num_points, 3))
+    for layout in layouts_of(fleet):
+        found = _of_layout(fleet.part(layout.rows), layout)
+        mean[layout.rows] = found.mean
+        quantiles[layout.rows] = found.quantiles
+    return Slowest(mean=mean, quantiles=quantiles, variance=np.full(len(mean), np.nan))
+
+
+def _of_layout(fleet: Fleet, layout: Layout) -> Slowest:
+    groups = _one_law(fleet, layout)
+    if groups is not None:
+        return slowest_of(groups)
+    return _tabulated(fleet, layout)
+
+
+def _one_law(fleet: Fleet, layout: Layout) -> Groups | None:
+    """The fleet as groups of one law, if its only factors are drawn for single GPUs."""
+    others = (fleet.common, fleet.spikes, fleet.episodes)
+    if any(source is not None for source in others) or layout.backup:
+        return None
+    if layout.node_size > 1 or layout.group_size > 1:
+        return None
+    sources = merged(sources_of_one(fleet, layout) or [no_source(fleet.num_points)])
+    if len(sources) > 1:
+        return None
+    return Groups(sources[0].law, fleet.num_gpus, fleet.mean, sources[0].shape)
+
+
+def _tabulated(fleet: Fleet, layout: Layout) -> Slowest:
+    means, quantiles = [], []
+    for part in _chunks(fleet):
+        classes = classes_of(part)
+        steps = tightened(steps_of(part, layout, classes))
+        nodes = nodes_of(steps)
+        of_state = _bounded(part, classes, means_by_state(steps, nodes))
+        means.append(_effective(of_state, steps.weight, part.outside_ratio))
+        quantiles.append(quantiles_of(steps, nodes, part.common))
+    return Slowest(
+        mean=np.concatenate(means),
+        quantiles=np.concatenate(quantiles),
+        variance=np.full(fleet.num_points, np.nan),
+    )
+
+
+def _chunks(fleet: Fleet) -> Iterator[Fleet]:
+    most_states = 1
+    if fleet.episodes is not None:
+        most_states = int(num_states(fleet.num_gpus, fleet.episodes.occupancy).max())
+    points = max(CHUNK_POINTS * 16 // max(most_states, 16), 1)
+    for start in range(0, fleet.num_points, points):
+        yield fleet.part(slice(start, start + points))
+
+
+def _bounded(fleet: Fleet, classes: Classes, mean: Floats) -> Floats:
+    """At least the largest expectation of a GPU (Jensen), and exactly it for a single GPU.
+
+    The quadrature's last digits are no gain and no loss.
+    """
+    slowest_kind = np.where(classes.num_gpus > 0, np.exp(classes.log_mean), 0).max(axis=1)
+    if fleet.spikes is not None:
+        slowest_kind *= 1 + fleet.spikes.probability * (fleet.spikes.slowdown - 1)
+    one = classes.num_gpus.sum(axis=1) == 1
+    larger = np.where(fleet.num_backup > 0, mean, np.maximum(mean, slowest_kind))
+    bounded: Floats = np.where(one, slowest_kind, larger)
+    return bounded
+
+
+def _effective(mean: Floats, weight: Floats, outside_ratio: Floats) -> Floats:
+    """(points,) the factor of which the time average of 1 / (outside + factor) is made."""
+    if len(mean) == 1:
+        only: Floats = mean[0]
+        return only
+    effective: Floats = 1 / (weight / (outside_ratio + mean)).sum(axis=0) - outside_ratio
+    return effective
