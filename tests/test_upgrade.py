@@ -336,7 +336,7 @@ def test_an_old_batch_has_no_value_in_new_columns(first_url: str, recorded: Reco
 
 @pytest.mark.parametrize("file_format", ["csv", "jsonl", "parquet", "arrow"])
 def test_an_old_batch_is_exported_with_the_new_columns_empty(
-    first_sqlite_url: str, recorded: Recorded, file_format: str
+    first_sqlite_url: str, recorded: Recorded, file_format: Any
 ) -> None:
     migrate.upgrade(first_sqlite_url)
     database = Database(first_sqlite_url)
