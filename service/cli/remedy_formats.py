@@ -62,8 +62,9 @@ def write_table(found: RemediesOut, out: BinaryIO) -> None:
     rows = [_cells(remedy, priced=priced) for remedy in found.remedies]
     out.write(f"{text_table(headings, rows)}\n".encode())
     for notice in found.warnings:
-        place = int(notice.pointer.rsplit("/", maxsplit=1)[-1])
-        out.write(f"note: {_named(found.remedies[place])}: {notice.detail}\n".encode())
+        place = notice.pointer.rsplit("/", maxsplit=1)[-1]
+        about = f"{_named(found.remedies[int(place)])}: " if place.isdigit() else ""
+        out.write(f"note: {about}{notice.detail}\n".encode())
     for left_out in found.not_applicable:
         said = f"{left_out.kind} {_setting(left_out.setting)}".strip()
         out.write(f"not applicable: {said}: {left_out.reason}\n".encode())

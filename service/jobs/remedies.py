@@ -179,15 +179,14 @@ def _notices(scenario: Scenario, found: Sequence[RemedyOut]) -> list[Notice]:
                 "the mean speed of the GPUs enters by its expectation to second order in 1/N; how "
                 "it differs between clusters is left out of the spread"
             )
-            notices.append(_notice(position, "second_order", detail))
-        if remedy.gpu_hours_given_back_se > 0:
-            detail = (
-                "sampled with the draws of the scenario itself; the standard error is that of "
-                "independent draws, which is more than the true one"
-            )
-            notices.append(_notice(position, "sampled", detail))
+            place = f"/remedies/{position}"
+            notices.append(Notice(pointer=place, code="second_order", detail=detail))
+    sampled = sum(remedy.gpu_hours_given_back_se > 0 for remedy in found)
+    if sampled:
+        detail = (
+            f"{sampled} of {len(found)} remedies are sampled, with the draws of the scenario "
+            "itself; their standard errors are those of independent draws, which is more than the "
+            "true ones"
+        )
+        notices.append(Notice(pointer="/remedies", code="sampled", detail=detail))
     return notices
-
-
-def _notice(position: int, code: str, detail: str) -> Notice:
-    return Notice(pointer=f"/remedies/{position}", code=code, detail=detail)
