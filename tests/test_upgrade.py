@@ -25,6 +25,7 @@ from service.db.types import UtcDateTime
 from service.jobs import exports
 from service.jobs.actors import Actor
 from service.jobs.batches import submit
+from service.jobs.comparison_sides import grids_of
 from service.jobs.comparisons import ComparisonQuery, HistoryQuery, compare, history
 from service.jobs.export_documents import ExportIn
 from service.jobs.result_queries import ResultsQuery
@@ -292,9 +293,12 @@ def rerun(database: Database, batch_id: UUID) -> UUID:
                         if path not in {"seed", "draws"}
                     },
                     "axes": item.axes,
+                    "headline": grids_of([item])[0].inputs_at(
+                        item.headline_point - item.first_point
+                    ),
                 }
                 for item in items
-                if item.profile_slug is not None
+                if item.profile_slug is not None and item.headline_point is not None
             ],
         }
         batch = submit(connection, Actor(), document, Limits())
@@ -390,7 +394,9 @@ def test_old_and_new_batches_are_compared(first_url: str, recorded: Recorded) ->
     assert runs[0].gpu_hours_lost_p10 is None
     assert newest.change is not None
     assert newest.change.model_version_changed is True
-    assert newest.change.standard_error_per_30_days is None
+    # The run before had waited in the queue: it was computed by the model of today.
+    assert newest.change.standard_error_per_30_days == 0
+    assert newest.change.sampling == "exact"
 
 
 def test_a_populated_database_goes_down_and_up_again(first_url: str, recorded: Recorded) -> None:
