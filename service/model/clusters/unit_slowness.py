@@ -29,10 +29,10 @@ _SAME_RANK = 1e-9
 def rank_table(composition: Composition) -> tuple[Floats, Floats]:
     """log(-log P(log Y <= v)) and v, both (ranks,), the ranks ascending."""
     node, own = composition.node, composition.own
-    log_means = np.log([kind.mean for kind in composition.kinds])
-    # Even in score: a wide normal factor's logarithm falls without end.
+    # Even in score: a wide normal factor's logarithm falls without end. A unit is never below what
+    # its slowest kind of GPU makes it.
     score = np.linspace(HIGHEST + 1, LOWEST, _RANKS)
-    v = np.linspace(log_means.max(), log_means.min(), _RANKS)
+    v = np.full(_RANKS, np.log(max(kind.mean for kind in composition.kinds)))
     for source in (node, own):
         if source is not None:
             v += log_at(source, score[:, np.newaxis])[:, 0]
