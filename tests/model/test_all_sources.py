@@ -221,3 +221,36 @@ def test_eviction_gains_nothing_where_nothing_lasts(scenario: dict[str, Any], co
     assert evicted["step_mean_ms"] == pytest.approx(smaller["step_mean_ms"], rel=1e-9)
     spared = results(**given_, num_spare_gpus=count)
     assert spared["step_mean_ms"] == pytest.approx(results(**given_)["step_mean_ms"], rel=1e-9)
+
+
+@pytest.mark.parametrize("cv", [1e-300, 1e-9, 1e-4])
+@pytest.mark.parametrize("lasting", ["node", "persistent"])
+def test_what_lasts_may_be_next_to_nothing(lasting: str, cv: float) -> None:
+    each_step = {"transient": {"kind": "normal", "cv": 0.125}}
+    fields: dict[str, Any] = {
+        "num_gpus": 16,
+        "slow_groups": [{"count": 5, "speed_fraction": 0.8}],
+        "draws": 64,
+    }
+    plain = results(variability=each_step, **fields)
+    found = results(variability={**each_step, lasting: {"kind": "weibull", "cv": cv}}, **fields)
+    assert found["gpu_hours_lost"] == pytest.approx(plain["gpu_hours_lost"], rel=1e-5)
+    for name in ("gpu_hours_lost_p10", "gpu_hours_lost_p90"):
+        assert found[name] == pytest.approx(plain[name], rel=1e-3), name
+
+
+def test_a_node_of_one_tensor_parallel_group_by_brute_force() -> None:
+    law = {"kind": "lognormal", "cv": 0.1}
+    step = {"num_gpus": 80, "load_ms": 30, "communication": {"kind": "fixed"}}
+    sources = {"node": law, "replica": {"kind": "gamma", "cv": 0.1}}
+    found = results(**step, variability=sources, tensor_parallel_size=8)
+    rng = np.random.default_rng(6)
+    log_sd = np.log1p(0.01) ** 0.5
+    nodes = np.exp(log_sd * rng.standard_normal((1000, 1, 10)) - log_sd**2 / 2)
+    mean = (nodes * rng.gamma(100, 0.01, (1000, 200, 10))).max(axis=2).mean(axis=1)
+    lost = found["gpu_hours_available"] * (1 - 1.1 / (0.1 + mean))
+    error = lost.std() / len(lost) ** 0.5
+    assert abs(found["gpu_hours_lost_cluster_mean"] - lost.mean()) < 4 * error
+    assert found["gpu_hours_lost_sd"] == pytest.approx(lost.std(), rel=0.1)
+    for name, share in (("gpu_hours_lost_p10", 0.1), ("gpu_hours_lost_p90", 0.9)):
+        assert abs(found[name] - np.quantile(lost, share)) < 6 * error

@@ -185,9 +185,14 @@ def _of_groups(part: Part) -> Part:
         for source in part.own
     ]
     num_gpus = part.fleet.num_gpus / part.group
+    node = part.node
+    if node is not None and part.size == part.group:
+        # A node of one group: its factor is the group's own.
+        own, node = [*own, node], None
     return part._replace(
         fleet=replace(part.fleet, num_gpus=num_gpus),
         own=own,
+        node=node,
         per_step=[cast("Source", part.replica)],
         replica=None,
         group=1,
