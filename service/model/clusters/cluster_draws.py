@@ -21,6 +21,7 @@ STRATIFIED_ROWS = 8
 SPACINGS = 256
 STRATA = 512
 LATTICE = 768
+PLACES = 1024
 INSIDE = 1024
 # Words of one row, above the largest number of draws.
 _ROW_WORDS = 1 << 24

@@ -10,7 +10,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from service.model.clusters.cluster_draws import Clusters, exponentials
+from service.model.clusters.cluster_draws import (
+    PLACES,
+    Clusters,
+    exponentials,
+    inside_uniforms,
+)
 from service.model.laws.law import Floats
 
 MAX_WHOLE = 40
@@ -42,10 +47,18 @@ class Drawn(NamedTuple):
     limit: float
 
 
-def drawn_units(clusters: Clusters, group: int, num_units: float, num_removed: int = 0) -> Drawn:
-    """The slowest units of a class, and at least `num_removed` of them."""
+def drawn_units(
+    clusters: Clusters, group: int, num_units: float, num_removed: int = 0, before: float = 0.0
+) -> Drawn:
+    """The slowest units of a class, and at least `num_removed` of them.
+
+    `num_units` may be an expectation; there are `before` expected units of earlier classes. Of
+    classes that are drawn whole every cluster then has a whole number.
+    """
     limit, rows = _limit(num_units, num_removed)
-    rank = _sums(exponentials(clusters, group, rows), num_units)
+    whole = np.isinf(limit) and num_units % 1 > 0
+    number = _whole_numbers(clusters, num_units, before) if whole else np.full(1, num_units)
+    rank = _sums(exponentials(clusters, group, rows), number)
     num_clusters = rank.shape[1]
     drawn = np.flatnonzero(rank < limit)
     row, cluster = np.divmod(drawn, num_clusters)
@@ -72,10 +85,25 @@ def _limit(num_units: float, num_removed: int) -> tuple[float, int]:
     return float(-np.log1p(-top / num_units)), min(rows, int(num_units))
 
 
-def _sums(exponentials: Floats, num_units: float) -> Floats:
-    """(rows, clusters) -log U, the slowest unit first."""
-    rank = exponentials / (num_units - np.arange(len(exponentials)))[:, np.newaxis]
+def _whole_numbers(clusters: Clusters, num_units: float, before: float) -> Floats:
+    """(clusters,) whole numbers of that expectation; over all classes they sum up to the total.
+
+    Systematic sampling: how many of the places u, u + 1, u + 2 … lie in the class's stretch, with
+    one uniform u for a cluster (Madow and Madow, 1944).
+    """
+    shift = inside_uniforms(clusters, PLACES, range(1))[0]
+    # Sums of expectations are whole but for round-off.
+    start, stop = round(before, 9), round(before + num_units, 9)
+    numbers: Floats = np.floor(stop + shift) - np.floor(start + shift)
+    return numbers
+
+
+def _sums(exponentials: Floats, num_units: Floats) -> Floats:
+    """(rows, clusters) -log U, the slowest unit first; infinite where there is no such unit."""
+    left = num_units - np.arange(len(exponentials))[:, np.newaxis]
+    with np.errstate(divide="ignore"):
+        rank = exponentials / np.maximum(left, 0.0)
     # Row by row: NumPy's cumsum along the first axis takes several times as long.
     for row in range(1, len(rank)):
         rank[row] += rank[row - 1]
-    return np.minimum(rank, _LARGEST_RANK, out=rank)
+    return np.where(left > 0, np.minimum(rank, _LARGEST_RANK), np.inf)

@@ -80,11 +80,15 @@ class Units(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Class:
-    """So many units of one law; `group` tells their random numbers from those of others."""
+    """So many units of one law; `group` tells their random numbers from those of others.
+
+    The number may be an expectation, after `before` expected units of earlier classes.
+    """
 
     law: Units
     num_units: float
     group: int
+    before: float = 0.0
 
     def num_drawn(self, num_removed: int) -> int:
         """Units drawn of a cluster, or their GPUs if they are drawn, at most."""
@@ -138,10 +142,13 @@ def top_by_rank(classes: Sequence[Class], clusters: Clusters) -> Top:
 
 def top_by_gpu(classes: Sequence[Class], clusters: Clusters, num_removed: int) -> Top:
     """By GPU, without the `num_removed` slowest GPUs of each cluster."""
-    drawn = [drawn_units(clusters, one.group, one.num_units, num_removed) for one in classes]
+    drawn = [
+        drawn_units(clusters, one.group, one.num_units, num_removed, one.before) for one in classes
+    ]
     gpus = [
         one.law.gpus(of_class, clusters, one.group)
         for one, of_class in zip(classes, drawn, strict=True)
+        if len(of_class.row)
     ]
     cluster = np.concatenate([of_class[0] for of_class in gpus])
     log_slowness = np.concatenate([of_class[1] for of_class in gpus])
@@ -202,22 +209,25 @@ def _ranked_of(one: Class, clusters: Clusters) -> _Ranked:
     """On a grid on which neither the lasting factor nor a step's moves by much."""
     steps = one.law.lasting_log_sd / one.law.step.log_sd * (_LASTING_SD / _STEP_SD)
     halvings = int(np.clip(np.ceil(np.log2(steps)), 0, _MOST_HALVINGS))
-    return _ranked(clusters, one.group, one.num_units, halvings)
+    return _ranked(clusters, one.group, (one.num_units, one.before), halvings)
 
 
 # Points that differ in other things than the number of units share them.
 @lru_cache(maxsize=48)
-def _ranked(clusters: Clusters, group: int, num_units: float, halvings: int) -> _Ranked:
-    drawn = drawn_units(clusters, group, num_units)
-    highest = float(drawn.log_rank.max(initial=-np.inf))
+def _ranked(
+    clusters: Clusters, group: int, num_units: tuple[float, float], halvings: int
+) -> _Ranked:
+    drawn = drawn_units(clusters, group, num_units[0], before=num_units[1])
+    # Where no cluster has such a unit there is nothing to put on a grid.
+    highest = float(drawn.log_rank.max()) if len(drawn.row) else 0.0
     distance = _LASTING_SD / _score_slope(highest) * 0.5**halvings
     size = clusters.stop - clusters.start
     first = drawn.row == 0
     slowest = np.exp(drawn.log_rank[first])
-    fastest = slowest.max() if np.count_nonzero(first) == size else np.inf
+    fastest = slowest.max(initial=0.0) if np.count_nonzero(first) == size else np.inf
     return _Ranked(
         sums=entry_sums(drawn.log_rank, drawn.cluster, size, distance),
-        slowest=np.array([slowest.min(), fastest]),
+        slowest=np.array([slowest.min(initial=np.inf), fastest]),
         number=drawn.number,
         limit=drawn.limit,
     )

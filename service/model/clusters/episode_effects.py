@@ -105,8 +105,8 @@ def kept_share(mean_hours: Floats, window_hours: Floats) -> Floats:
     What is remembered decays as e^(-age / mean_hours): 2 τ/T (1 - (1 - e^(-T/τ)) τ/T).
     """
     ratio = mean_hours / window_hours
-    # A window without end keeps nothing.
-    with np.errstate(divide="ignore"):
+    # A window without end, and episodes of no length, keep nothing.
+    with np.errstate(divide="ignore", over="ignore"):
         forgotten = np.expm1(-1 / ratio)
     found: Floats = 2 * ratio * (1 + forgotten * ratio)
     return found

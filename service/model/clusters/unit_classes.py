@@ -4,8 +4,7 @@ A unit is what shares a lasting or a step's factor: a node where there is a node
 tensor-parallel group where it shares a replica's, else a GPU.
 
 Slow groups in nodes make units of several compositions, in expected numbers that are no whole ones:
-of a fraction, one unit is drawn from F to the power of the fraction. The means over clusters are
-then off by up to 0.1, in fleets of a dozen nodes 0.3 standard deviations between clusters.
+every cluster has one of the whole numbers next to them, together as many units as there are.
 """
 
 from collections.abc import Iterator
@@ -20,7 +19,7 @@ from service.model.clusters.gpu_units import GpuUnits
 from service.model.clusters.node_units import NodeUnits
 from service.model.clusters.slowest_of_group import SlowestOf
 from service.model.clusters.step_factor import StepFactor, log_sd, narrow_lognormal, step_factor
-from service.model.clusters.unit_members import Composition, Kind
+from service.model.clusters.unit_members import Composition, Kind, sd_of
 from service.model.fleet import Fleet, Source
 from service.model.laws.law import Floats, Law
 from service.model.slowest.blocks import expected_blocks, node_compositions
@@ -28,6 +27,7 @@ from service.model.slowest.layouts import Layout, layouts_of
 from service.model.slowest.rank_law import merged
 
 _FEWEST_UNITS = 1e-4
+_NOTHING = 1e-4
 NARROW = 0.02
 """Standard deviation of a step over that of the lasting factors: no narrower ones are sampled."""
 
@@ -101,8 +101,15 @@ def _of_nodes(part: Part, units: list[_Units], point: int) -> list[Class]:
     rows = slice(point, point + 1)
     own = part.own[0].part(rows) if part.own else None
     node = None if part.node is None else part.node.part(rows)
+    if own is not None and node is not None:
+        # One that is nothing beside the other has no scores to tell.
+        if sd_of(own) < _NOTHING * sd_of(node):
+            own = None
+        elif sd_of(node) < _NOTHING * sd_of(own):
+            node = None
     step = step_of(part, point)
-    classes = []
+    classes: list[Class] = []
+    before = 0.0
     for group, unit in enumerate(units):
         if unit.expected[point] > _FEWEST_UNITS:
             kinds = [
@@ -119,7 +126,9 @@ def _of_nodes(part: Part, units: list[_Units], point: int) -> list[Class]:
                 group_size=float(part.group),
             )
             number = float(unit.expected[point])
-            classes.append(Class(law=NodeUnits(composition), num_units=number, group=group))
+            law = NodeUnits(composition)
+            classes.append(Class(law=law, num_units=number, group=group, before=before))
+            before += number
     return classes
 
 
