@@ -25,6 +25,9 @@ def bracket_of_root(
     moved = np.zeros(left.shape, dtype=np.int8)
     earlier_width = right - left
     for step in range(_MAX_STEPS):
+        going = right - left > goal
+        if not going.any():
+            break
         middle = (left + right) / 2
         with np.errstate(divide="ignore", invalid="ignore"):
             place = (left * at_right - right * at_left) / (at_right - at_left)
@@ -40,10 +43,9 @@ def bracket_of_root(
         again = side == moved
         at_right = np.where(above, np.where(again, at_right / 2, at_right), value)
         at_left = np.where(above, value, np.where(again, at_left / 2, at_left))
-        left, right = np.where(above, place, left), np.where(above, right, place)
+        left = np.where(going & above, place, left)
+        right = np.where(going & ~above, place, right)
         moved = side
-        if (right - left <= goal).all():
-            break
     return left, right
 
 
