@@ -1,6 +1,7 @@
 """A service over an embedded database, called through its ASGI door."""
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -34,6 +35,34 @@ def app(sqlite_database: Database, limits: Limits) -> Iterator[Litestar]:
 def client(app: Litestar) -> Iterator[TestClient[Litestar]]:
     with TestClient(app, base_url=BASE_URL) as opened:
         yield opened
+
+
+@pytest.fixture(scope="module")
+def shared_limits() -> Limits:
+    """Override in a module to share a service with other limits."""
+    return Limits(requests_per_minute=0)
+
+
+@pytest.fixture(scope="module")
+def shared_database(
+    sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Database]:
+    path = tmp_path_factory.mktemp("shared") / "trainard.db"
+    path.write_bytes(sqlite_template.read_bytes())
+    opened = Database(f"sqlite:///{path}")
+    yield opened
+    opened.close()
+
+
+@pytest.fixture(scope="module")
+def shared_client(
+    shared_database: Database, shared_limits: Limits
+) -> Iterator[TestClient[Litestar]]:
+    """A service of a whole module: for tests that find nothing of each other."""
+    app = create_app(Settings(limits=shared_limits), shared_database)
+    with TestClient(app, base_url=BASE_URL) as opened:
+        yield opened
+    structlog.reset_defaults()
 
 
 Problem = dict[str, Any]

@@ -20,9 +20,14 @@ JSON = {"content-type": "application/json"}
 URL = "/v1/evaluations"
 
 
-@pytest.fixture
-def limits() -> Limits:
-    return Limits(body_bytes=2_000)
+@pytest.fixture(scope="module")
+def shared_limits() -> Limits:
+    return Limits(body_bytes=2_000, requests_per_minute=0)
+
+
+@pytest.fixture(scope="module")
+def client(shared_client: TestClient[Litestar]) -> TestClient[Litestar]:
+    return shared_client
 
 
 @pytest.mark.parametrize(

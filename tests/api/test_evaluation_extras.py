@@ -16,6 +16,11 @@ URL = "/v1/evaluations"
 EXTRAS = ("costs", "sensitivity", "model_spread", "independent_ranks")
 
 
+@pytest.fixture(scope="module")
+def client(shared_client: Client) -> Client:
+    return shared_client
+
+
 def evaluated(client: Client, scenario: dict[str, Any], **asked: Any) -> dict[str, Any]:
     answer = client.post(URL, json={"scenario": scenario, "ranks_limit": 0, **asked})
     assert answer.status_code == 200, answer.text

@@ -25,6 +25,11 @@ SCENARIO = {
 }
 
 
+@pytest.fixture(scope="module")
+def client(shared_client: Client) -> Client:
+    return shared_client
+
+
 def evaluated(client: Client, body: dict[str, Any]) -> dict[str, Any]:
     answer = client.post(URL, json=body)
     assert answer.status_code == 200, answer.text

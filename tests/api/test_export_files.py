@@ -30,11 +30,17 @@ def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(export_making, "PART_BYTES", SMALL_PARTS)
 
 
-@pytest.fixture
-def batch_id(sqlite_database: Database) -> str:
+@pytest.fixture(scope="module")
+def client(shared_client: Client) -> Client:
+    """One for all: a process has one engine, which makes the files."""
+    return shared_client
+
+
+@pytest.fixture(scope="module")
+def batch_id(shared_database: Database) -> str:
     """A batch of 16 points with costs."""
-    a_profile_with_a_rate(sqlite_database)
-    return str(priced_batch(sqlite_database).id)
+    a_profile_with_a_rate(shared_database)
+    return str(priced_batch(shared_database).id)
 
 
 @pytest.fixture
@@ -43,9 +49,17 @@ def made(client: Client, batch_id: str) -> dict[str, Any]:
     return wait_for(client, client.post("/v1/exports", json={"batch": batch_id}))
 
 
-@pytest.fixture
-def whole(client: Client, made: dict[str, Any]) -> bytes:
-    return client.get(made["content_url"]).content
+@pytest.fixture(scope="module")
+def kept(client: Client, batch_id: str) -> dict[str, Any]:
+    """Such a file for all tests that only read it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(export_making, "PART_BYTES", SMALL_PARTS)
+        return wait_for(client, client.post("/v1/exports", json={"batch": batch_id}))
+
+
+@pytest.fixture(scope="module")
+def whole(client: Client, kept: dict[str, Any]) -> bytes:
+    return client.get(kept["content_url"]).content
 
 
 def wait_for(client: Client, answer: httpx.Response) -> dict[str, Any]:
@@ -104,11 +118,11 @@ def test_a_comparison_is_made_into_a_file(client: Client, batch_id: str) -> None
     "span", [(0, 1), (0, 1000), (999, 1001), (1000, 2000), (500, 3500), (2999, None), (-1, None)]
 )
 def test_a_range_is_that_part_of_the_file(
-    client: Client, made: dict[str, Any], whole: bytes, span: tuple[int, int | None]
+    client: Client, kept: dict[str, Any], whole: bytes, span: tuple[int, int | None]
 ) -> None:
     first, stop = span
     text = f"bytes={first}-{stop - 1}" if stop else f"bytes={first}" + ("-" if first >= 0 else "")
-    answer = client.get(made["content_url"], headers={"range": text})
+    answer = client.get(kept["content_url"], headers={"range": text})
     expected = whole[first:stop]
     begin = first % len(whole)
     assert answer.status_code == 206
@@ -117,15 +131,15 @@ def test_a_range_is_that_part_of_the_file(
         f"bytes {begin}-{begin + len(expected) - 1}/{len(whole)}"
     )
     assert int(answer.headers["content-length"]) == len(expected)
-    assert answer.headers["etag"] == f'"{made["sha256"]}"'
+    assert answer.headers["etag"] == f'"{kept["sha256"]}"'
 
 
 def test_a_range_behind_the_end_is_a_416(
-    client: Client, made: dict[str, Any], problem_of: Check
+    client: Client, kept: dict[str, Any], problem_of: Check
 ) -> None:
-    answer = client.get(made["content_url"], headers={"range": f"bytes={made['bytes']}-"})
+    answer = client.get(kept["content_url"], headers={"range": f"bytes={kept['bytes']}-"})
     assert answer.status_code == 416
-    assert answer.headers["content-range"] == f"bytes */{made['bytes']}"
+    assert answer.headers["content-range"] == f"bytes */{kept['bytes']}"
     problem_of(answer, "range-not-satisfiable")
 
 
@@ -140,50 +154,50 @@ def test_a_range_behind_the_end_is_a_416(
     ],
 )
 def test_another_range_gets_the_whole_file(
-    client: Client, made: dict[str, Any], whole: bytes, headers: dict[str, str]
+    client: Client, kept: dict[str, Any], whole: bytes, headers: dict[str, str]
 ) -> None:
-    answer = client.get(made["content_url"], headers=headers)
+    answer = client.get(kept["content_url"], headers=headers)
     assert (answer.status_code, answer.content) == (200, whole)
     assert "content-range" not in answer.headers
 
 
-def test_a_broken_download_goes_on(client: Client, made: dict[str, Any], whole: bytes) -> None:
+def test_a_broken_download_goes_on(client: Client, kept: dict[str, Any], whole: bytes) -> None:
     begun = whole[:1234]
     rest = client.get(
-        made["content_url"],
-        headers={"range": f"bytes={len(begun)}-", "if-range": f'"{made["sha256"]}"'},
+        kept["content_url"],
+        headers={"range": f"bytes={len(begun)}-", "if-range": f'"{kept["sha256"]}"'},
     )
     assert rest.status_code == 206
-    assert hashlib.sha256(begun + rest.content).hexdigest() == made["sha256"]
+    assert hashlib.sha256(begun + rest.content).hexdigest() == kept["sha256"]
 
 
 def test_a_file_that_is_known_is_not_sent_again(
-    client: Client, made: dict[str, Any], whole: bytes
+    client: Client, kept: dict[str, Any], whole: bytes
 ) -> None:
-    known = {"if-none-match": f'"{made["sha256"]}"'}
-    assert client.get(made["content_url"], headers=known).status_code == 304
+    known = {"if-none-match": f'"{kept["sha256"]}"'}
+    assert client.get(kept["content_url"], headers=known).status_code == 304
     # The condition comes before the range (RFC 9110, 13.2.2).
     assert (
-        client.get(made["content_url"], headers={**known, "range": "bytes=0-1"}).status_code == 304
+        client.get(kept["content_url"], headers={**known, "range": "bytes=0-1"}).status_code == 304
     )
     other = {"if-none-match": '"another"'}
-    assert client.get(made["content_url"], headers=other).content == whole
-    url = f"/v1/exports/{made['id']}"
+    assert client.get(kept["content_url"], headers=other).content == whole
+    url = f"/v1/exports/{kept['id']}"
     etag = client.get(url).headers["etag"]
     assert client.get(url, headers={"if-none-match": etag}).status_code == 304
 
 
 def test_a_head_tells_the_size_and_reads_nothing(
-    client: Client, made: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+    client: Client, kept: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def content(*_: Any) -> Any:
         raise AssertionError("a part was read for nobody")
 
     monkeypatch.setattr(export_files, "content", content)
-    answer = client.head(made["content_url"])
+    answer = client.head(kept["content_url"])
     assert (answer.status_code, answer.content) == (200, b"")
-    assert int(answer.headers["content-length"]) == made["bytes"]
-    part = client.head(made["content_url"], headers={"range": "bytes=0-9"})
+    assert int(answer.headers["content-length"]) == kept["bytes"]
+    part = client.head(kept["content_url"], headers={"range": "bytes=0-9"})
     assert (part.status_code, part.headers["content-length"]) == (206, "10")
 
 
@@ -219,22 +233,6 @@ def test_a_file_is_deleted_with_its_version(
     for gone in (url, made["content_url"], made["sidecar_url"]):
         problem_of(client.get(gone), "not-found")
     problem_of(client.delete(url, headers={"if-match": etag}), "not-found")
-
-
-def test_a_file_that_is_not_there_yet_says_so(
-    client: Client, sqlite_database: Database, problem_of: Check, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(client.app.state.engine, "wake", lambda: None)
-    client.app.state.engine.stop()
-    asked = client.post("/v1/exports", json={}).json()
-    for part in ("content", "sidecar"):
-        answer = client.get(f"/v1/exports/{asked['id']}/{part}")
-        problem_of(answer, "export-not-finished")
-        assert answer.headers["retry-after"] == "5"
-    with sqlite_database.write() as connection:
-        export_making.fail(connection, UUID(asked["id"]), "the disk is full")
-    failed = client.get(f"/v1/exports/{asked['id']}/content")
-    assert "the disk is full" in problem_of(failed, "export-failed")["detail"]
 
 
 @pytest.mark.parametrize(
@@ -274,3 +272,20 @@ def test_unknown_files_and_parameters_are_refused(client: Client, problem_of: Ch
     problem_of(client.post("/v1/exports?x=1", json={}), "malformed-request")
     problem_of(client.post("/v1/exports", content=b"{}"), "unsupported-media-type")
     problem_of(client.put("/v1/exports", json={}), "method-not-allowed")
+
+
+def test_a_file_that_is_not_there_yet_says_so(
+    client: Client, shared_database: Database, problem_of: Check, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The last one here: it stops the engine that all share.
+    monkeypatch.setattr(client.app.state.engine, "wake", lambda: None)
+    client.app.state.engine.stop()
+    asked = client.post("/v1/exports", json={}).json()
+    for part in ("content", "sidecar"):
+        answer = client.get(f"/v1/exports/{asked['id']}/{part}")
+        problem_of(answer, "export-not-finished")
+        assert answer.headers["retry-after"] == "5"
+    with shared_database.write() as connection:
+        export_making.fail(connection, UUID(asked["id"]), "the disk is full")
+    failed = client.get(f"/v1/exports/{asked['id']}/content")
+    assert "the disk is full" in problem_of(failed, "export-failed")["detail"]

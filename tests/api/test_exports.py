@@ -33,17 +33,24 @@ def batch_id(sqlite_database: Database) -> str:
     return str(priced_batch(sqlite_database).id)
 
 
+@pytest.fixture(scope="module")
+def shared_batch_id(shared_database: Database) -> str:
+    """The same for all tests that store nothing."""
+    a_profile_with_a_rate(shared_database)
+    return str(priced_batch(shared_database).id)
+
+
 @pytest.mark.parametrize("name", EXPORTERS)
 def test_each_format_is_a_download(
-    client: Client, sqlite_database: Database, batch_id: str, name: str
+    shared_client: Client, shared_database: Database, shared_batch_id: str, name: str
 ) -> None:
-    answer = client.get("/v1/exports", params={"batch": batch_id, "format": name})
+    answer = shared_client.get("/v1/exports", params={"batch": shared_batch_id, "format": name})
     assert answer.status_code == 200
     assert answer.headers["content-type"] == EXPORTERS[name].media_type
     assert answer.headers["content-disposition"] == (
         f'attachment; filename="trainard-results.{EXPORTERS[name].extension}"'
     )
-    assert answer.content == written(sqlite_database, batch=UUID(batch_id), format=name)
+    assert answer.content == written(shared_database, batch=UUID(shared_batch_id), format=name)
     assert len(READERS[name](answer.content)) == 16
 
 
@@ -67,19 +74,23 @@ def test_a_comparison_is_a_download(
     assert lost == sorted(lost, reverse=True)
 
 
-def test_filters_and_order_are_those_of_the_list(client: Client, batch_id: str) -> None:
+def test_filters_and_order_are_those_of_the_list(
+    shared_client: Client, shared_batch_id: str
+) -> None:
     query = {"where": ["num_gpus:ge:256", "num_gpus:le:512"], "order_by": "-num_gpus"}
-    answer = client.get("/v1/exports", params=query)
+    answer = shared_client.get("/v1/exports", params=query)
     rows = list(csv.DictReader(io.StringIO(answer.text, newline="")))
     assert [row["num_gpus"] for row in rows] == ["512", "512", "256", "256"]
-    assert {row["batch_id"] for row in rows} == {batch_id}
+    assert {row["batch_id"] for row in rows} == {shared_batch_id}
 
 
 def test_too_many_rows_to_sort_are_a_422(
-    client: Client, batch_id: str, problem_of: Check, monkeypatch: pytest.MonkeyPatch
+    shared_client: Client, shared_batch_id: str, problem_of: Check, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(export_results, "MAX_SORTED_ROWS", 15)
-    answer = client.get("/v1/exports", params={"batch": batch_id, "order_by": "point"})
+    answer = shared_client.get(
+        "/v1/exports", params={"batch": shared_batch_id, "order_by": "point"}
+    )
     assert answer.status_code == 422
     assert "more than 15 rows match" in problem_of(answer, "too-many-rows")["detail"]
 
@@ -109,9 +120,9 @@ def test_too_many_rows_to_sort_are_a_422(
     ],
 )
 def test_hostile_parameters_are_refused_before_the_first_byte(
-    client: Client, problem_of: Check, query: dict[str, str]
+    shared_client: Client, problem_of: Check, query: dict[str, str]
 ) -> None:
-    problem_of(client.get("/v1/exports", params=query), "malformed-request")
+    problem_of(shared_client.get("/v1/exports", params=query), "malformed-request")
 
 
 @pytest.mark.parametrize(
@@ -126,14 +137,14 @@ def test_hostile_parameters_are_refused_before_the_first_byte(
     ],
 )
 def test_a_comparison_that_cannot_be_made_is_refused(
-    client: Client, batch_id: str, problem_of: Check, query: dict[str, str], slug: str
+    shared_client: Client, shared_batch_id: str, problem_of: Check, query: dict[str, str], slug: str
 ) -> None:
-    both = {"baseline": batch_id, "candidate": batch_id, **query} if query else {}
-    problem_of(client.get("/v1/exports/comparison", params=both), slug)
+    both = {"baseline": shared_batch_id, "candidate": shared_batch_id, **query} if query else {}
+    problem_of(shared_client.get("/v1/exports/comparison", params=both), slug)
 
 
 def test_a_head_makes_no_file(
-    client: Client, batch_id: str, monkeypatch: pytest.MonkeyPatch
+    shared_client: Client, shared_batch_id: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made: list[bytes] = []
 
@@ -142,9 +153,9 @@ def test_a_head_makes_no_file(
         yield made[-1]
 
     monkeypatch.setattr(Extract, "written", written)
-    answer = client.head("/v1/exports", params={"batch": batch_id})
+    answer = shared_client.head("/v1/exports", params={"batch": shared_batch_id})
     assert made == []
-    assert client.get("/v1/exports", params={"batch": batch_id}).content == b"a"
+    assert shared_client.get("/v1/exports", params={"batch": shared_batch_id}).content == b"a"
     assert (answer.status_code, answer.content) == (200, b"")
     assert "trainard-results.csv" in answer.headers["content-disposition"]
 

@@ -22,6 +22,11 @@ QUESTION: dict[str, Any] = {
 }
 
 
+@pytest.fixture(scope="module")
+def client(shared_client: Client) -> Client:
+    return shared_client
+
+
 def solved(client: Client, body: dict[str, Any]) -> dict[str, Any]:
     answer = client.post(URL, json=body)
     assert answer.status_code == 200, answer.text

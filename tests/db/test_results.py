@@ -195,7 +195,7 @@ def all_pages(
 
 @pytest.mark.usefixtures("small_blocks")
 @settings(
-    max_examples=120,
+    max_examples=60,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
@@ -241,7 +241,7 @@ class Moving:
 
 @pytest.mark.usefixtures("small_blocks")
 @settings(
-    max_examples=50,
+    max_examples=25,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
