@@ -3,7 +3,6 @@
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 
-import anyio
 import anyio.to_thread
 from litestar import Litestar
 from litestar.handlers import HTTPRouteHandler
@@ -37,6 +36,7 @@ from service.api.metrics import Metrics
 from service.api.open_streams import OpenStreams
 from service.api.problems import answer_error
 from service.api.queue_watch import QueueWatch
+from service.api.turns import Turns
 from service.db.engine import Database
 from service.jobs.runtime import Runtime
 from service.jobs.spans import tracing
@@ -81,7 +81,7 @@ def create_app(settings: Settings, database: Database | None = None) -> Litestar
     @asynccontextmanager
     async def serving(_app: Litestar) -> AsyncIterator[None]:
         configure_logs(settings.log_level)
-        app.state.turns = anyio.CapacityLimiter(1)
+        app.state.turns = Turns()
         app.state.queue_watch = QueueWatch(opened)
         await app.state.gate.authenticator.warn_if_open()
         with tracing(settings.otlp_endpoint, role=engine.role):

@@ -4,10 +4,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import TypeVar
 
-import anyio
 import anyio.to_thread
 
 from service.api.contract import ApiRequest
+from service.api.turns import Turns
 from service.db.engine import Connection, Database
 from service.jobs.actors import Actor
 from service.settings import Settings
@@ -44,9 +44,10 @@ async def in_thread(work: Callable[[], T]) -> T:
 
 
 async def in_turn(request: ApiRequest, work: Callable[[], T]) -> T:
-    """Run work that takes seconds and much memory off the event loop, one after the other."""
-    turns: anyio.CapacityLimiter = request.app.state.turns
-    return await anyio.to_thread.run_sync(work, limiter=turns)
+    """Run work that takes seconds off the event loop: one at a time for each caller."""
+    turns: Turns = request.app.state.turns
+    actor = actor_of(request)
+    return await turns.take(f"{actor.team_id} {actor.principal}", work)
 
 
 async def read(request: ApiRequest, use_case: Callable[[Connection], T]) -> T:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any
 
 import msgspec
+import numpy as np
 from msgspec import Meta
 from numpy.typing import NDArray
 
@@ -31,11 +32,13 @@ from service.jobs.output_columns import ResultColumns
 from service.jobs.planning import placed, resolve_base
 from service.jobs.results import shown_value
 from service.model import MODEL_VERSION
-from service.model.columns import columns_of
+from service.model.active import is_active
+from service.model.columns import Columns, columns_of
 from service.model.draws import RankDraw, draw_ranks
 from service.model.fields import Scenario
 from service.model.kernel import evaluate
-from service.model.problems import InvalidScenario
+from service.model.problems import InvalidScenario, Problem
+from service.model.questions.sampling import MOST_DRAWS
 from service.model.results import COLUMNS
 from service.model.scenario import apply_overrides, decode_scenario, full
 
@@ -136,7 +139,9 @@ def answer(resolved: Resolved) -> EvaluationOut:
     Raises `InvalidError` for intervals of the sensitivity that cannot be.
     """
     scenario, document = resolved.scenario, resolved.document
-    columns = evaluate(columns_of(scenario)).columns
+    inputs = columns_of(scenario)
+    _refuse_too_many_draws(inputs, document)
+    columns = evaluate(inputs).columns
     limit = document.ranks_limit
     return EvaluationOut(
         result=result_of(columns),
@@ -145,11 +150,36 @@ def answer(resolved: Resolved) -> EvaluationOut:
         sensitivity=_sensitivity(resolved),
         model_spread=model_spread_of(scenario) if document.model_spread else None,
         independent_ranks=independent_ranks_of(scenario) if document.independent_ranks else None,
-        # Only axes are rounded with a warning so far.
-        warnings=[],
+        warnings=_notices(columns),
         model_version=MODEL_VERSION,
         scenario=full(scenario),
     )
+
+
+def _refuse_too_many_draws(inputs: Columns, document: EvaluationIn) -> None:
+    """A spread that is sampled more often than an answer at once has time for."""
+    lasting = is_active(inputs, "persistent") | is_active(inputs, "node")
+    draws = int(inputs["draws"][0])
+    if not lasting[0] or draws <= MOST_DRAWS:
+        return
+    detail = (
+        f"{draws} draws take too long for an answer at once, at most {MOST_DRAWS} do not; post the "
+        "scenario as a batch"
+    )
+    problem = Problem(pointer="/draws", code="too_many_draws", detail=detail)
+    raise _refused([problem], document)
+
+
+def _notices(columns: Mapping[str, NDArray[Any]]) -> list[Notice]:
+    """What the reader of the result would otherwise miss."""
+    if not np.isnan(columns["gpu_hours_lost_p50"][0]):
+        return []
+    detail = (
+        "the spread of the window's loss was not computed: backup workers or replica groups of "
+        "several GPUs beside what lasts, or too few steps in the window (see the support matrix of "
+        "the model page)"
+    )
+    return [Notice(pointer="/scenario", code="spread_not_computed", detail=detail)]
 
 
 def result_of(columns: Mapping[str, NDArray[Any]]) -> ResultColumns:

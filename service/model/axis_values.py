@@ -139,10 +139,15 @@ def _field_types(kind: type[msgspec.Struct]) -> dict[str, Any]:
 
 
 def _has_words(axis: PlainAxis, path: str) -> bool:
-    """Whether the axis lists words that the field allows beside numbers."""
+    """Whether the axis lists words, or null, that the field allows beside numbers."""
     leaf = leaf_of(path)
-    return leaf is not None and any(
-        value in leaf.words for value in axis.values or [] if isinstance(value, str)
+    listed = axis.values or []
+    if leaf is None:
+        return False
+    may_be_null = "." not in path and leaf.dtype == "float64" and np.isnan(leaf.absent)
+    return any(
+        value in leaf.words if isinstance(value, str) else value is None and may_be_null
+        for value in listed
     )
 
 

@@ -36,7 +36,8 @@ class Factors:
     slowest  of a step with everything in it
     mean_se  (points,) standard error of the mean; 0 where nothing was sampled
     without  (causes, points) expected slowest factor once the causes up to this one are off; it
-             never rises along the causes but after backup_workers, and ends at 1
+             never rises along the causes but after backup_workers and where GPUs stand by (the
+             best of those that differ are better than nominal), and ends at 1
     """
 
     slowest: Slowest
@@ -58,6 +59,7 @@ def factors_of(fleet: Fleet, slowest: Slowest, mean_se: Floats, expected: Mean) 
     `expected` gives (points,) the slowest factor of a fleet.
     """
     without = np.empty((len(CAUSES), fleet.num_points))
+    may_rise = fleet.num_removed > 0
     last = slowest.mean
     for row, cause in enumerate(CAUSES):
         rest = _switched_off(fleet, cause)
@@ -67,10 +69,12 @@ def factors_of(fleet: Fleet, slowest: Slowest, mean_se: Floats, expected: Mean) 
         elif rest is not None:
             mean = np.ones(fleet.num_points) if cause == CAUSES[-1] else expected(rest)
             # What is switched off has never made a step shorter (Jensen): round-off is no gain.
-            last = mean if cause == "backup_workers" else np.minimum(mean, last)
+            gains = may_rise | (fleet.num_backup > 0)
+            last = np.where(gains, mean, np.minimum(mean, last))
             fleet = rest
         without[row] = last
-    return Factors(slowest=slowest, without=np.maximum(without, 1.0), mean_se=mean_se)
+    floor = np.where(may_rise, 0.0, 1.0)
+    return Factors(slowest=slowest, without=np.maximum(without, floor), mean_se=mean_se)
 
 
 def _switched_off(fleet: Fleet, cause: str) -> Fleet | None:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from service.model.active import HOURS_PER_DAY, num_backup
+from service.model.active import HOURS_PER_DAY, num_backup, num_removed
 from service.model.causes import CAUSES, Factors
 from service.model.columns import Columns, Floats
 from service.model.times import compute_ms, num_held, num_used, outside_ms
@@ -137,12 +137,13 @@ def _causes(columns: Columns, step: Step, factors: Factors, available: Floats) -
         "spares": per_ms * (step.per_work - no_spares),
         "failures": available * (1 - step.time_ratio),
     }
+    backup, may_rise = num_backup(columns) > 0, num_removed(columns) > 0
     for cause, factor in zip(CAUSES, factors.without, strict=True):
         after = step.outside + step.compute * factor
-        if cause != "backup_workers":
-            after = np.minimum(after, last)
-        elif not num_backup(columns).any():
-            after = last
+        if cause == "backup_workers":
+            after = np.where(backup, after, last)
+        else:
+            after = np.where(may_rise, after, np.minimum(after, last))
         hours[cause] = per_ms * (last - after)
         last = after
     hours["communication"] = per_ms * columns["communication.allreduce_ms"]

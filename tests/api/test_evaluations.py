@@ -14,6 +14,7 @@ from service.model.results import COLUMNS
 
 ProblemOf = Callable[[httpx.Response, str], dict[str, Any]]
 Client = TestClient[Litestar]
+SPIKES = {"probability": 0.001, "slowdown": 2}
 URL = "/v1/evaluations"
 
 SCENARIO = {
@@ -153,3 +154,23 @@ def test_every_finite_extreme_is_answered_or_refused(client: Client) -> None:
             scenario = {"num_gpus": num_gpus, "compute_ms": time_ms, "load_ms": time_ms}
             answer = client.post(URL, json={"scenario": scenario, "ranks_limit": 0})
             assert answer.status_code in {200, 422}, answer.text
+
+
+def test_more_draws_than_an_answer_at_once_has_time_for_are_refused(client: Client) -> None:
+    lasting = {"persistent": {"kind": "lognormal", "cv": 0.03}}
+    scenario = {**SCENARIO, "draws": 20_001, "variability": lasting}
+    refused = client.post(URL, json={"scenario": scenario})
+    assert refused.status_code == 422
+    (fault,) = refused.json()["errors"]
+    assert (fault["pointer"], fault["code"]) == ("/scenario/draws", "too_many_draws")
+    # Where nothing lasts, nothing is sampled.
+    assert evaluated(client, {"scenario": {**scenario, "variability": {}}})["warnings"] == []
+
+
+def test_a_spread_that_was_not_computed_is_said(client: Client) -> None:
+    lasting = {"persistent": {"kind": "lognormal", "cv": 0.03}, "spikes": SPIKES}
+    backup = {"kind": "backup_workers", "count": 2}
+    scenario = {**SCENARIO, "variability": lasting, "synchronization": backup}
+    found = evaluated(client, {"scenario": scenario, "ranks_limit": 0})
+    assert found["result"]["gpu_hours_lost_p50"] is None
+    assert [each["code"] for each in found["warnings"]] == ["spread_not_computed"]

@@ -8,7 +8,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from service.model.columns import columns_of
+from service.model.columns import columns_of, joined
 from service.model.kernel import evaluate
 from service.model.problems import InvalidScenario
 from service.model.results import ATTRIBUTION_COLUMNS, METHODS
@@ -263,3 +263,51 @@ def test_a_node_of_one_tensor_parallel_group_by_brute_force() -> None:
     assert found["gpu_hours_lost_sd"] == pytest.approx(lost.std(), rel=0.1)
     for name, share in (("gpu_hours_lost_p10", 0.1), ("gpu_hours_lost_p90", 0.9)):
         assert abs(found[name] - np.quantile(lost, share)) < 6 * error
+
+
+@pytest.mark.parametrize(
+    "given_",
+    [
+        {"num_gpus": 2, "variability": {"persistent": {"kind": "gamma", "cv": 0.1}},
+         "num_evicted_gpus": 1},
+        {"num_gpus": 4, "variability": {"persistent": {"kind": "gamma", "cv": 0.1}},
+         "num_spare_gpus": 4},
+        {"num_gpus": 8, "variability": {"persistent": {"kind": "lognormal", "cv": 0.3},
+                                        "transient": {"kind": "gamma", "cv": 0.05}},
+         "num_evicted_gpus": 5, "draws": 64},
+    ],
+)  # fmt: skip
+def test_the_best_of_those_that_differ_gain(given_: dict[str, Any]) -> None:
+    found = results(**given_)
+    total = sum(found[name] for name in ATTRIBUTION_COLUMNS)
+    assert total == pytest.approx(found["gpu_hours_available"], rel=1e-9)
+    # Without the slowest, GPUs that differ are better than nominal ones.
+    assert found["gpu_hours_persistent"] < 0
+    lost = found["gpu_hours_persistent"] + found["gpu_hours_transient"] + found["gpu_hours_spares"]
+    assert lost == pytest.approx(found["gpu_hours_lost"], rel=1e-9)
+
+
+def test_a_point_is_the_same_alone_and_among_others() -> None:
+    lasting = {"persistent": {"kind": "gamma", "cv": 0.1}, "node": {"kind": "gamma", "cv": 0.05}}
+    variability = {**lasting, "transient": {"kind": "gamma", "cv": 0.05}}
+    slow = [{"count": 2, "speed_fraction": 0.9}]
+    backup = {"kind": "backup_workers", "count": 2}
+    scenarios = [
+        {"num_gpus": 16, "gpus_per_node": 4, "variability": variability, **change}
+        for change in (
+            {"num_evicted_gpus": 1},
+            {"num_evicted_gpus": 1, "slow_groups": slow},
+            {},
+            {"slow_groups": slow},
+            {"gpus_per_node": 1, "synchronization": backup},
+            {"variability": {}, "slow_groups": slow},
+        )
+    ]
+    points = [columns_of(decode_scenario({**STEP, "draws": 64, **one})) for one in scenarios]
+    together = evaluate(joined(points)).columns
+    for row, point in enumerate(points):
+        alone = evaluate(point).columns
+        for name, values in together.items():
+            one = alone[name][0]
+            slack = 1e-9 * abs(alone["gpu_hours_available"][0])
+            assert values[row] == pytest.approx(one, rel=1e-9, abs=slack, nan_ok=True), (row, name)

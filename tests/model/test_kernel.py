@@ -312,7 +312,7 @@ SPREAD = {
     name
     for name in COLUMN_NAMES
     if name.startswith(("gpu_hours_lost_p", "gpu_hours_lost_cluster", "efficiency_fraction_p"))
-} - {"gpu_hours_lost_per_day"} | {"gpu_hours_lost_sd"}
+} - {"gpu_hours_lost_per_day"} | {"gpu_hours_lost_sd", "spread_method"}
 
 
 @settings(max_examples=40, deadline=None)

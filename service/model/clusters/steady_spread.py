@@ -1,7 +1,9 @@
 """Clusters that are alike: they differ by the noise of their steps and of their episodes alone.
 
-The window's mean is then nearly the same for all, and its noise taken as normal: it is the average
-over millions of steps, and over many episodes or else a small part.
+The noise of steps is the average over many of them, and taken as normal; where the steps of a
+window are too few for that, there is no spread. Episodes only ever slow a cluster down, and most
+windows of a small one have none: what they add is taken as a gamma of its mean and variance (a sum
+of few rare delays, exponential where there is about one).
 """
 
 from dataclasses import replace
@@ -17,34 +19,66 @@ from service.model.fleet import Fleet
 from service.model.laws.law import Floats
 
 _SCORES = special.ndtri(SPREAD_PROBABILITIES)
+_MOST_NOISE = 0.1
+"""Of the mean; above it the average of a window's steps is not normal."""
+_NEARLY_NORMAL = 1e6
+"""A gamma of this shape and more is normal to 1e-3 of its standard deviation."""
 
 
 def steady_spread(fleet: Fleet, num_steps: Floats, window_hours: Floats) -> Spread:
-    """Normal about the expected slowest factor."""
+    """About the expected slowest factor."""
     moments = slowest_moments(replace(fleet, episodes=None))
     variance = window_variance(fleet, moments, num_steps)
-    mean, rho = moments.mean, fleet.outside_ratio
-    if fleet.episodes is not None:
-        mean = np.empty(fleet.num_points)
-        for rows, of_state, weight in means_by_state(fleet):
-            share = kept_share(fleet.episodes.mean_hours[rows], window_hours[rows])
-            mean[rows] = 1 / (weight / (rho[rows] + of_state)).sum(axis=0) - rho[rows]
-            variance[rows] += episode_variance(of_state, weight, rho[rows], share)
-    return normal_spread(mean, variance, rho)
+    if fleet.episodes is None:
+        return normal_spread(moments.mean, variance, fleet.outside_ratio)
+    mean, rho = np.empty(fleet.num_points), fleet.outside_ratio
+    of_episodes = np.empty(fleet.num_points)
+    for rows, of_state, weight in means_by_state(fleet):
+        share = kept_share(fleet.episodes.mean_hours[rows], window_hours[rows])
+        mean[rows] = 1 / (weight / (rho[rows] + of_state)).sum(axis=0) - rho[rows]
+        of_episodes[rows] = episode_variance(of_state, weight, rho[rows], share)
+    found = normal_spread(mean, variance, rho)
+    added = np.maximum(mean - moments.mean, 0.0)
+    return replace(
+        found,
+        quantiles=_delayed(moments.mean, added, variance + of_episodes),
+        reciprocal_mean=_reciprocal(rho + mean, variance + of_episodes),
+        reciprocal_sd=np.sqrt(variance + of_episodes) / (rho + mean) ** 2,
+    )
 
 
 def normal_spread(mean: Floats, variance: Floats, rho: Floats) -> Spread:
-    """Spread of a normal m with these (points,) moments, by the delta method."""
-    sd = np.sqrt(variance)
+    """Spread of a normal m with these (points,) moments, by the delta method.
+
+    NaN where it is too wide for that.
+    """
+    sd = np.where(variance <= (_MOST_NOISE * mean) ** 2, np.sqrt(variance), np.nan)
     zero = np.zeros_like(mean)
-    value = 1 / (rho + mean)
     return Spread(
         quantiles=mean[:, np.newaxis] + sd[:, np.newaxis] * _SCORES,
         quantiles_se=np.zeros((len(mean), len(_SCORES))),
         mean=mean,
         mean_se=zero,
-        reciprocal_mean=value + variance * value**3,
+        reciprocal_mean=_reciprocal(rho + mean, sd * sd),
         reciprocal_mean_se=zero,
-        reciprocal_sd=sd * value**2,
+        reciprocal_sd=sd / (rho + mean) ** 2,
         method=np.full(len(mean), QUADRATURE, dtype=np.int8),
     )
+
+
+def _reciprocal(stretched: Floats, variance: Floats) -> Floats:
+    """(points,) E[1 / (rho + m)] to second order."""
+    found: Floats = 1 / stretched + variance / stretched**3
+    return found
+
+
+def _delayed(base: Floats, added: Floats, variance: Floats) -> Floats:
+    """(points, 3) quantiles of base plus a gamma of mean `added` and this variance."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        shape = np.where(variance > 0, added * added / variance, np.inf)
+    nearly = (shape > _NEARLY_NORMAL) | (added == 0)
+    few = np.where(nearly, 1.0, shape)[:, np.newaxis]
+    gamma = added[:, np.newaxis] / few * special.gammaincinv(few, SPREAD_PROBABILITIES)
+    normal = added[:, np.newaxis] + np.sqrt(variance)[:, np.newaxis] * _SCORES
+    found: Floats = base[:, np.newaxis] + np.where(nearly[:, np.newaxis], normal, gamma)
+    return found

@@ -27,7 +27,7 @@ from service.model.slowest.layouts import Layout, layouts_of
 from service.model.slowest.rank_law import merged
 
 _FEWEST_UNITS = 1e-4
-_NOTHING = 1e-4
+_NOTHING = 1e-3
 NARROW = 0.02
 """Standard deviation of a step over that of the lasting factors: no narrower ones are sampled."""
 
@@ -91,9 +91,10 @@ def _of_gpus(part: Part, point: int) -> list[Class]:
         Class(
             law=GpuUnits(lasting=lasting, mean=float(part.fleet.mean[kind, point]), step=step),
             num_units=float(part.fleet.num_gpus[kind, point]),
-            group=kind,
+            group=group,
         )
-        for kind in np.flatnonzero(part.fleet.num_gpus[:, point] > 0).tolist()
+        # Random numbers by what the point has, whatever other points have.
+        for group, kind in enumerate(np.flatnonzero(part.fleet.num_gpus[:, point] > 0).tolist())
     ]
 
 
@@ -110,7 +111,7 @@ def _of_nodes(part: Part, units: list[_Units], point: int) -> list[Class]:
     step = step_of(part, point)
     classes: list[Class] = []
     before = 0.0
-    for group, unit in enumerate(units):
+    for unit in units:
         if unit.expected[point] > _FEWEST_UNITS:
             kinds = [
                 Kind(float(mean), float(count))
@@ -127,6 +128,7 @@ def _of_nodes(part: Part, units: list[_Units], point: int) -> list[Class]:
             )
             number = float(unit.expected[point])
             law = NodeUnits(composition)
+            group = len(classes)
             classes.append(Class(law=law, num_units=number, group=group, before=before))
             before += number
     return classes
@@ -139,14 +141,33 @@ def step_of(part: Part, point: int) -> StepFactor:
     probability, slowdown = 0.0, 1.0
     if spikes is not None:
         probability, slowdown = float(spikes.probability[point]), float(spikes.slowdown[point])
-    lasting = [source.part(rows) for source in lasting_of(part)]
-    narrowest = NARROW * sum(log_sd(source.law, source.shape) ** 2 for source in lasting) ** 0.5
+    narrowest = NARROW * _lasting_sd(part, point)
     sources = [source.part(rows) for source in part.per_step]
     if sources:
         step = step_factor(sources, probability, slowdown)
         if step.log_sd >= narrowest:
             return step
     return step_factor([narrow_lognormal(narrowest)], probability, slowdown)
+
+
+def varies_per_step(part: Part, point: int) -> bool:
+    """Whether steps differ by more than a shade, which then stands for what they differ by."""
+    if part.replica is not None or part.fleet.spikes is not None or part.fleet.episodes is not None:
+        return True
+    rows = slice(point, point + 1)
+    sources = [source.part(rows) for source in part.per_step]
+    if not sources:
+        return False
+    sd = sum(log_sd(source.law, source.shape) ** 2 for source in sources) ** 0.5
+    return sd > NARROW / 2 * _lasting_sd(part, point)
+
+
+def _lasting_sd(part: Part, point: int) -> float:
+    """Of the logarithm of a GPU's lasting factor, about."""
+    rows = slice(point, point + 1)
+    lasting = [source.part(rows) for source in lasting_of(part)]
+    variance: float = sum(log_sd(source.law, source.shape) ** 2 for source in lasting)
+    return variance**0.5
 
 
 def lasting_of(part: Part) -> list[Source]:
