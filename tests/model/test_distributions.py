@@ -29,6 +29,8 @@ from service.model.distributions import (
 )
 from tests.model.reference import LARGEST_CVS, Factor
 
+# Gauss and Legendre; found anew in every test they would take seconds
+ROOTS, WEIGHTS = np.polynomial.legendre.leggauss(400)
 CVS = (0.001, 0.05, 0.14, 0.3, 0.7, 1.0, 3.0)
 SHIFTED = [(0.0004, 0.001), (0.15, 0.3), (0.02, 0.3), (0.1, 2.0), (1.0, 2.0), (0.05, 4.0)]
 EVERY = [
@@ -252,10 +254,9 @@ def test_warped_places_come_back(kind: str, cv: float, skew: float) -> None:
 @pytest.mark.parametrize(("kind", "cv", "skew"), EVERY)
 def test_mean_is_one_and_cv_is_cv(kind: str, cv: float, skew: float) -> None:
     # In the normal score, where every tail falls faster than an exponential.
-    roots, weights = np.polynomial.legendre.leggauss(400)
-    z = 37 * roots
+    z = 37 * ROOTS
     x = law(kind).at_score(z, at(cv, skew))
-    weight = 37 * weights * stats.norm.pdf(z)
+    weight = 37 * WEIGHTS * stats.norm.pdf(z)
     assert np.sum(weight * x) == pytest.approx(1, rel=1e-10)
     assert np.sum(weight * (x - 1) ** 2) == pytest.approx(cv**2, rel=1e-3 if cv > 1 else 1e-7)
     if kind == "shifted_gamma":
