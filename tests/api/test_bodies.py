@@ -6,7 +6,7 @@ from typing import Any
 
 import httpx
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from litestar import Litestar
 from litestar.testing import TestClient
@@ -143,6 +143,7 @@ json_values = st.recursive(
 )
 
 
+@settings(max_examples=40)
 @given(json_values)
 def test_any_json_value_is_read_as_it_is(value: Any) -> None:
     if "\\u0000" in json.dumps(value):
