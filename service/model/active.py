@@ -8,6 +8,9 @@ from service.model.distributions import EMPIRICAL
 
 Mask = NDArray[np.bool_]
 
+NEVER = 1e-30
+"""Of a spike, in all steps of all GPUs there will ever be."""
+
 HOURS_PER_DAY = 24.0
 SOURCES = ("transient", "persistent", "node", "replica", "common")
 """Sources that have a distribution, by their names in `variability`."""
@@ -32,7 +35,7 @@ def spikes_are_active(columns: Columns) -> Mask:
     if columns.lacks("variability.spikes.probability"):
         return np.zeros(columns.num_points, dtype=np.bool_)
     probability = columns["variability.spikes.probability"]
-    active: Mask = (probability > 0) & (columns["variability.spikes.slowdown"] > 1)
+    active: Mask = (probability > NEVER) & (columns["variability.spikes.slowdown"] > 1)
     return active
 
 

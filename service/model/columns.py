@@ -164,6 +164,8 @@ def _fields(kind: type[Struct], above: str) -> tuple[_Field, ...]:
 def _is_absent(path: str, default: Any) -> bool:
     """Whether a field with this value leaves its columns as they are without it."""
     leaf = leaves().get(path)
+    if default is msgspec.NODEFAULT:
+        return False
     if leaf is None:
         return default is None or isinstance(default, Struct | tuple | str)
     return bool(default is None or coded(leaf, default) == leaf.absent)

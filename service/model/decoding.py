@@ -138,6 +138,10 @@ def _chosen(value: Any, kind: Any) -> Any:
     members = [_chosen(value, member) for member in get_args(kind) if member is not NoneType]
     if len(members) == 1:
         return members[0]
+    documents = [member for member in members if _is_struct(member)]
+    if len(documents) == 1 and isinstance(value, dict):
+        # The others are bare words.
+        return documents[0]
     for member in members:
         if _is_struct(member) and isinstance(value, dict):
             config = member.__struct_config__

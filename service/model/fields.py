@@ -107,11 +107,11 @@ class Variability(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     ] = 0.0
 
 
-class Strong(
-    Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="kind", tag="strong"
-):
+class Strong(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Strong scaling: the work of a step is divided among the GPUs."""
 
+    # Not msgspec's tag: that is demanded only where there is another document to tell apart.
+    kind: Literal["strong"]
     reference_num_gpus: Annotated[
         int, Meta(ge=1, le=MAX_GPUS, description="The size at which compute_ms holds.")
     ]

@@ -93,17 +93,29 @@ def words_of(kinds: list[Any]) -> tuple[str, ...]:
 
 def tags_of(kinds: list[Any]) -> tuple[str, ...]:
     """Names of what a union tells apart: bare words, then the tags of its documents."""
-    tags = [kind.__struct_config__.tag for kind in kinds if is_struct(kind)]
-    return words_of(kinds) + tuple(str(tag) for tag in tags if tag)
+    tags = [_tag_of(kind) for kind in kinds if is_struct(kind)]
+    return words_of(kinds) + tuple(tag for tag in tags if tag)
 
 
 def label_code(labels: tuple[str, ...], value: Any) -> int:
     """The code of a field's value: a word, a switch, or a document by its tag."""
     if isinstance(value, Struct):
-        value = value.__struct_config__.tag
+        value = _tag_of(type(value))
     if isinstance(value, bool):
         value = SWITCH[value]
     return ABSENT if value is None else 1 + labels.index(value)
+
+
+def _tag_of(kind: type[Struct]) -> str | None:
+    """The name of a document among others: its tag, or the one word that its `kind` may be."""
+    config = kind.__struct_config__
+    if config.tag_field is not None:
+        return str(config.tag)
+    for field in msgspec.structs.fields(kind):
+        words = words_of(members(field.type))
+        if field.encode_name == KIND and len(words) == 1:
+            return words[0]
+    return None
 
 
 def _of_struct(struct: type[Struct], place: _Place) -> list[Leaf]:

@@ -1,5 +1,7 @@
 """Output columns that a sound point may have null."""
 
+from service.model.results import COLUMN_NAMES
+
 OF_OTHERS = frozenset(
     {
         "days_to_finish",
@@ -13,3 +15,11 @@ OF_OTHERS = frozenset(
     }
 )
 """Of scenarios with total_steps, with failures, and of remedies."""
+
+OF_SPREAD = frozenset(
+    name
+    for name in COLUMN_NAMES
+    if name.startswith(("gpu_hours_lost_p", "gpu_hours_lost_cluster", "efficiency_fraction_p"))
+    and name != "gpu_hours_lost_per_day"
+) | {"gpu_hours_lost_sd", "spread_method"}
+"""Of windows with enough steps."""

@@ -16,7 +16,7 @@ from service.model.kernel import evaluate
 from service.model.results import ATTRIBUTION_COLUMNS, COLUMN_NAMES, COLUMNS, METHODS
 from service.model.rules import FAILURES
 from service.model.scenario import decode_fields, decode_scenario
-from tests.model.nullable import OF_OTHERS
+from tests.model.nullable import OF_OTHERS, OF_SPREAD
 from tests.model.reference import expected_slowest
 
 DATA = Path(__file__).parent / "data"
@@ -269,7 +269,7 @@ def scenarios(draw: st.DrawFn) -> dict[str, Any]:
 def test_no_loss_is_negative_and_causes_sum_to_what_is_available(scenario: dict[str, Any]) -> None:
     found = results(scenario)
     for name, value in found.items():
-        if name not in OF_OTHERS:
+        if name not in OF_OTHERS | OF_SPREAD:
             assert value >= 0, name
             assert np.isfinite(value), name
     total = sum(found[name] for name in ATTRIBUTION_COLUMNS)
@@ -308,13 +308,6 @@ def test_losses_grow_with_size_spread_and_slow_gpus(
         assert after["efficiency_fraction"] <= before["efficiency_fraction"] * (1 + 1e-9)
 
 
-SPREAD = {
-    name
-    for name in COLUMN_NAMES
-    if name.startswith(("gpu_hours_lost_p", "gpu_hours_lost_cluster", "efficiency_fraction_p"))
-} - {"gpu_hours_lost_per_day"} | {"gpu_hours_lost_sd", "spread_method"}
-
-
 @settings(max_examples=40, deadline=None)
 @given(scenarios(), st.floats(1e-3, 1e3))
 def test_scaling_all_times_changes_nothing_but_times(
@@ -336,7 +329,7 @@ def test_scaling_all_times_changes_nothing_but_times(
         slack = 1e-12 * {"GPU-hours": before["gpu_hours_available"], "": 1}.get(column.unit, 0)
         if column.name == "gpu_hours_per_1000_steps":
             wanted *= factor
-        if column.name in SPREAD:
+        if column.name in OF_SPREAD:
             continue  # Steps that are longer are fewer, and average out less.
         wanted_about = pytest.approx(wanted, rel=1e-11, abs=slack, nan_ok=True)
         assert after[column.name] == wanted_about, column.name

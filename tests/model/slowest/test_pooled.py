@@ -344,8 +344,8 @@ def test_equal_gpus_in_two_classes_are_one_class(
 ) -> None:
     whole = {"tensor_parallel_size": 2, "gpus_per_node": 4, "spikes": spikes, **fields}
     one, two = [(30, 1.0)], [(30 - slow, 1.0), (slow, 1.0)]
-    assert quantiles_of(one, **whole) == pytest.approx(quantiles_of(two, **whole), rel=1e-8)
-    assert mean_of(one, **whole) == pytest.approx(mean_of(two, **whole), rel=1e-8)
+    assert quantiles_of(one, **whole) == pytest.approx(quantiles_of(two, **whole), rel=1e-7)
+    assert mean_of(one, **whole) == pytest.approx(mean_of(two, **whole), rel=1e-7)
 
 
 @settings(max_examples=15)
