@@ -14,7 +14,14 @@ from typing import NamedTuple
 import numpy as np
 
 from service.model.clusters.cluster_draws import Clusters
-from service.model.clusters.cluster_tops import Bulk, Class, Top, top_by_gpu, top_by_rank
+from service.model.clusters.cluster_tops import (
+    Bulk,
+    Class,
+    Top,
+    slowest_of_clusters,
+    top_by_gpu,
+    top_by_rank,
+)
 from service.model.clusters.episode_effects import NO_SLOWDOWN, Slowdown, effective
 from service.model.laws.law import Floats
 from service.model.slowest.nodes import mapped_legendre
@@ -56,8 +63,12 @@ def cluster_means(
     clusters: Clusters,
     num_removed: int = 0,
     slowdown: Slowdown = NO_SLOWDOWN,
+    *,
+    varies_per_step: bool = True,
 ) -> ClusterMeans:
     """Mean steps of the clusters, without their slowest GPUs, over all states."""
+    if not varies_per_step:
+        return _of_equal_steps(slowest_of_clusters(classes, clusters, num_removed))
     if num_removed > 0 or any(one.law.by_gpu for one in classes):
         top = top_by_gpu(classes, clusters, num_removed)
     else:
@@ -71,6 +82,13 @@ def cluster_means(
             rate += np.multiply.outer(number, bulk.rate)
             bulks.append((float(number.sum()) / len(number), bulk))
     return _integrated(nodes, rate, bulks, slowdown)
+
+
+def _of_equal_steps(slowest: Floats) -> ClusterMeans:
+    """The slowest GPU that is left is the slowest of every step."""
+    return ClusterMeans(
+        mean=slowest, bulk_variance=0.0, step_variance=0.0, by_state=np.full((1, 1), slowest.mean())
+    )
 
 
 def _integrated(

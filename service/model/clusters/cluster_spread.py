@@ -16,7 +16,14 @@ from service.model.clusters.episode_effects import (
 from service.model.clusters.sampled_spread import sampled
 from service.model.clusters.spread_types import MONTE_CARLO, Spread, empty_spread
 from service.model.clusters.step_noise import Moments, window_variance
-from service.model.clusters.unit_classes import Part, classes_of, lasting_of, parts_of, step_of
+from service.model.clusters.unit_classes import (
+    Part,
+    classes_of,
+    lasting_of,
+    parts_of,
+    step_of,
+    varies_per_step,
+)
 from service.model.clusters.unit_members import Composition
 from service.model.fleet import Fleet
 from service.model.laws.law import Floats
@@ -43,7 +50,13 @@ def cluster_spread(
         ):
             clusters = Clusters(int(seed[row]), num_clusters(int(draws[row])), 0, 0)
             slowdown = _slowdown(part, point)
-            means = _means(classes, clusters, int(fleet.num_removed[row]), slowdown)
+            means = _means(
+                classes,
+                clusters,
+                int(fleet.num_removed[row]),
+                slowdown,
+                varies_per_step=varies_per_step(part, point),
+            )
             noise = means.step_variance / max(float(num_steps[row]), 1.0)
             if not plain:
                 rows = slice(row, row + 1)
@@ -86,7 +99,12 @@ def _slowdown(part: Part, point: int) -> Slowdown:
 
 
 def _means(
-    classes: list[Class], clusters: Clusters, num_removed: int, slowdown: Slowdown
+    classes: list[Class],
+    clusters: Clusters,
+    num_removed: int,
+    slowdown: Slowdown,
+    *,
+    varies_per_step: bool,
 ) -> ClusterMeans:
     """A number of clusters at a time that does not move the results."""
     size = max(_AT_ONCE // max(one.num_drawn(num_removed) for one in classes), 1)
@@ -97,6 +115,7 @@ def _means(
             clusters._replace(start=start, stop=min(start + size, draws)),
             num_removed,
             slowdown,
+            varies_per_step=varies_per_step,
         )
         for start in range(0, draws, size)
     ]

@@ -119,6 +119,14 @@ class _Ranked(NamedTuple):
     limit: float
 
 
+class _Gpus(NamedTuple):
+    """The drawn units of each class, and cluster and log slowness of their GPUs that are left."""
+
+    drawn: list[Drawn]
+    cluster: NDArray[np.intp]
+    log_slowness: Floats
+
+
 def top_by_rank(classes: Sequence[Class], clusters: Clusters) -> Top:
     """By rank."""
     found = [_ranked_of(one, clusters) for one in classes]
@@ -142,21 +150,10 @@ def top_by_rank(classes: Sequence[Class], clusters: Clusters) -> Top:
 
 def top_by_gpu(classes: Sequence[Class], clusters: Clusters, num_removed: int) -> Top:
     """By GPU, without the `num_removed` slowest GPUs of each cluster."""
-    drawn = [
-        drawn_units(clusters, one.group, one.num_units, num_removed, one.before) for one in classes
-    ]
-    gpus = [
-        one.law.gpus(of_class, clusters, one.group)
-        for one, of_class in zip(classes, drawn, strict=True)
-        if len(of_class.row)
-    ]
-    cluster = np.concatenate([of_class[0] for of_class in gpus])
-    log_slowness = np.concatenate([of_class[1] for of_class in gpus])
-    if num_removed > 0:
-        cluster, log_slowness = _without_slowest(cluster, log_slowness, num_removed)
+    gpus = _drawn_gpus(classes, clusters, num_removed)
+    cluster, log_slowness = gpus.cluster, gpus.log_slowness
     size = clusters.stop - clusters.start
-    slowest = np.full(size, -np.inf)
-    np.maximum.at(slowest, cluster, log_slowness)
+    slowest = _slowest(gpus, size)
     step = classes[0].law.step
     lasting_sd = min(one.law.lasting_log_sd for one in classes)
     distance = min(_LASTING_SD * lasting_sd, _STEP_SD * step.log_sd)
@@ -177,10 +174,39 @@ def top_by_gpu(classes: Sequence[Class], clusters: Clusters, num_removed: int) -
 
     return Top(
         slowest=(float(slowest.max()), float(slowest.min())),
-        num_bulk=_num_bulk(classes, [of_class.number for of_class in drawn]),
-        limits=[of_class.limit for of_class in drawn],
+        num_bulk=_num_bulk(classes, [of_class.number for of_class in gpus.drawn]),
+        limits=[of_class.limit for of_class in gpus.drawn],
         rate=rate_of_each if step.is_abrupt else rate,
     )
+
+
+def slowest_of_clusters(classes: Sequence[Class], clusters: Clusters, num_removed: int) -> Floats:
+    """(clusters,) the slowness of the slowest GPU that is left."""
+    gpus = _drawn_gpus(classes, clusters, num_removed)
+    return np.exp(_slowest(gpus, clusters.stop - clusters.start))
+
+
+def _drawn_gpus(classes: Sequence[Class], clusters: Clusters, num_removed: int) -> _Gpus:
+    drawn = [
+        drawn_units(clusters, one.group, one.num_units, num_removed, one.before) for one in classes
+    ]
+    gpus = [
+        one.law.gpus(of_class, clusters, one.group)
+        for one, of_class in zip(classes, drawn, strict=True)
+        if len(of_class.row)
+    ]
+    cluster = np.concatenate([of_class[0] for of_class in gpus])
+    log_slowness = np.concatenate([of_class[1] for of_class in gpus])
+    if num_removed > 0:
+        cluster, log_slowness = _without_slowest(cluster, log_slowness, num_removed)
+    return _Gpus(drawn, cluster, log_slowness)
+
+
+def _slowest(gpus: _Gpus, num_clusters: int) -> Floats:
+    """(clusters,) its logarithm; minus infinity where none is left."""
+    slowest = np.full(num_clusters, -np.inf)
+    np.maximum.at(slowest, gpus.cluster, gpus.log_slowness)
+    return slowest
 
 
 def _num_bulk(classes: Sequence[Class], numbers: Sequence[NDArray[np.intp]]) -> Floats:

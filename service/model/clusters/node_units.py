@@ -150,5 +150,7 @@ class NodeUnits:
             for row in range(4 - level):
                 left, right = places[row], places[row + level]
                 table[row] = (left * table[row + 1] - right * table[row]) / (left - right)
-        found: Floats = table[0]
+        # It falls with the rank; where it jumps a cubic would overshoot.
+        right = np.clip(np.searchsorted(ranks, log_rank), 1, len(ranks) - 1)
+        found: Floats = np.clip(table[0], log_slowness[right], log_slowness[right - 1])
         return found

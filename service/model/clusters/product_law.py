@@ -9,12 +9,14 @@ from typing import Protocol
 import numpy as np
 
 from service.model.fleet import Source
+from service.model.laws.empirical import Table
 from service.model.laws.law import Floats, rate_of
 from service.model.slowest.rank_law import RankLaw
 from service.model.slowest.rank_law import product_law as tabulated
 
 _SMALLEST = 1e-25
 _SMALLEST_SD = 1e-12
+_NO_LOGARITHM = 1e-6
 _PLACES = 600
 
 
@@ -65,13 +67,24 @@ class ProductLaw:
 def product_law(one: Source, other: Source) -> ProductLaw:
     """Of two factors at one point."""
     ranks = tabulated((one, other))
-    ends = ranks.table.edges[[0, -1], 0]
+    ends = ranks.ends[:, 0]
     places = np.linspace(ends[0], ends[1], _PLACES)
     log_survival = np.log(ranks.survivals(places[:, np.newaxis])[0, :, 0])
     return ProductLaw(factors=(one, other), ranks=ranks, places=places, log_survival=log_survival)
 
 
 def log_sd(law: StepLaw, shape: Floats) -> float:
-    """About the standard deviation of the factor's logarithm, of the part within one sd."""
-    low, high = law.at_score(np.array([[-1.0], [1.0]]), shape)[:, 0]
-    return max(float(np.log(high / low)) / 2, _SMALLEST_SD)
+    """About the standard deviation of the factor's logarithm at one point."""
+    return float(log_sds(law, shape)[0])
+
+
+def log_sds(law: StepLaw, shape: Floats) -> Floats:
+    """(points,) the same, of the part within one sd.
+
+    Of a table that begins at 0 it is that of a lognormal factor of the same cv.
+    """
+    if isinstance(law, Table) and law.knots[0] < _NO_LOGARITHM:
+        return np.full(shape.shape[1], np.sqrt(np.log1p(law.cv * law.cv)))
+    low, high = np.maximum(law.at_score(np.array([[-1.0], [1.0]]), shape), _SMALLEST)
+    spread: Floats = np.maximum(np.log(high / low) / 2, _SMALLEST_SD)
+    return spread

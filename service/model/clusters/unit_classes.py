@@ -158,16 +158,17 @@ def varies_per_step(part: Part, point: int) -> bool:
     sources = [source.part(rows) for source in part.per_step]
     if not sources:
         return False
-    sd = sum(log_sd(source.law, source.shape) ** 2 for source in sources) ** 0.5
-    return sd > NARROW / 2 * _lasting_sd(part, point)
+    return _joint_sd(sources) > NARROW / 2 * _lasting_sd(part, point)
 
 
 def _lasting_sd(part: Part, point: int) -> float:
     """Of the logarithm of a GPU's lasting factor, about."""
     rows = slice(point, point + 1)
-    lasting = [source.part(rows) for source in lasting_of(part)]
-    variance: float = sum(log_sd(source.law, source.shape) ** 2 for source in lasting)
-    return variance**0.5
+    return _joint_sd([source.part(rows) for source in lasting_of(part)])
+
+
+def _joint_sd(sources: list[Source]) -> float:
+    return float(np.sqrt(sum(log_sd(source.law, source.shape) ** 2 for source in sources)))
 
 
 def lasting_of(part: Part) -> list[Source]:

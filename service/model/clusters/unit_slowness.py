@@ -16,7 +16,8 @@ from service.model.slowest.scores import log_at, score_at
 _NODES, _MANY_NODES = 64, 240
 _RANKS = 160
 # The likely scores of the shared factor are looked for on a scan, and taken so far out.
-_SCANNED, _FINELY, _MOST_SCANNED = 40, 120, 2000
+_SCANNED, _FINELY = 40, 120
+_NARROWEST = 1e-9
 # Of units that are not among the slowest.
 _BULK_SCORE = 5.8
 _DIFFERENCE = 1e-4
@@ -73,13 +74,13 @@ def scores_at(composition: Composition, log_y: Floats, num_nodes: int) -> tuple[
         score = np.zeros((len(log_y), 1))
         weight = _density(composition, score, log_y)
         return score, weight / weight.sum(axis=(0, 2), keepdims=True)
-    scan = _scan(composition, _SCANNED)
-    density = _density(composition, np.broadcast_to(scan, (len(log_y), len(scan))), log_y)
+    scan = _scan(composition, log_y, _SCANNED)
+    density = _density(composition, scan, log_y)
     share = density.sum(axis=0)
     share /= share.sum(axis=1, keepdims=True)
-    middle = share @ scan
+    middle = (share * scan).sum(axis=1)
     sd = np.sqrt((share * (scan - middle[:, np.newaxis]) ** 2).sum(axis=1))
-    sd = np.maximum(sd, scan[1] - scan[0])
+    sd = np.maximum(sd, scan[:, 1] - scan[:, 0])
     # Nearly normal about its mean: Gauss-Hermite nodes there need few.
     places, weights = _hermite(num_nodes * len(composition.kinds))
     score = middle[:, np.newaxis] + sd[:, np.newaxis] * places
@@ -89,13 +90,13 @@ def scores_at(composition: Composition, log_y: Floats, num_nodes: int) -> tuple[
 
 def score_quantiles(composition: Composition, log_y: Floats, levels: Floats) -> Floats:
     """(units, levels) the shared factor's score of a unit at y, by its own score among those."""
-    scan = _scan(composition, _FINELY)
-    density = _density(composition, np.broadcast_to(scan, (len(log_y), len(scan))), log_y)
+    scan = _scan(composition, log_y, _FINELY)
+    density = _density(composition, scan, log_y)
     share = np.cumsum(density.sum(axis=0), axis=1)
     share = (share - density.sum(axis=0) / 2) / share[:, -1:]
     found = np.empty((len(log_y), len(levels)))
-    for row, of_unit in zip(found, share, strict=True):
-        row[:] = np.interp(special.ndtr(levels), of_unit, scan)
+    for row, of_unit, scores in zip(found, share, scan, strict=True):
+        row[:] = np.interp(special.ndtr(levels), of_unit, scores)
     return found
 
 
@@ -106,12 +107,21 @@ def slowest_kinds(composition: Composition, score: Floats, log_y: Floats) -> Flo
     return probabilities
 
 
-def _scan(composition: Composition, per_ratio: int) -> Floats:
-    """Scores of the shared factor, closer where it is the wider one."""
+def _scan(composition: Composition, log_y: Floats, per_sd: int) -> Floats:
+    """(units, states) scores of the shared factor, where it can be in units at y.
+
+    The slowest GPU's own factor is between its ends, the shared one makes up the rest of y: next
+    to a wide shared factor that is a narrow range.
+    """
     node, own = cast("Source", composition.node), cast("Source", composition.own)
-    ratio = sd_of(node) / sd_of(own)
-    number = int(np.clip(per_ratio * (1 + ratio), 2 * per_ratio, _MOST_SCANNED))
-    return np.linspace(LOWEST, HIGHEST, number)
+    log_means = [np.log(kind.mean) for kind in composition.kinds]
+    lowest, highest = log_at(own, np.array([[LOWEST], [HIGHEST]]))[:, 0]
+    ends = [
+        np.clip(score_at(node, (log_y - shift)[:, np.newaxis])[:, 0], LOWEST, HIGHEST)
+        for shift in (highest + max(log_means), lowest + min(log_means))
+    ]
+    start, width = ends[0], np.maximum(ends[1] - ends[0], _NARROWEST)
+    return start[:, np.newaxis] + width[:, np.newaxis] * np.linspace(0, 1, 2 * per_sd)
 
 
 @lru_cache(maxsize=8)

@@ -17,6 +17,7 @@ from service.model.slowest.pooled_steps import Classes, classes_of, steps_of
 from service.model.slowest.rank_law import merged, no_source
 from service.model.slowest.removal import without_removed
 from service.model.slowest.step_quadrature import means_by_state, nodes_of, quantiles_of, tightened
+from service.model.slowest.trifles import without_trifling_episodes
 
 CHUNK_POINTS = 64
 """Points at a time, of one state; fewer where there are more states."""
@@ -31,10 +32,11 @@ def pooled_slowest(fleet: Fleet) -> Slowest:
     fleet = without_removed(fleet)
     mean = np.empty(fleet.num_points)
     quantiles = np.empty((fleet.num_points, 3))
-    for layout in layouts_of(fleet):
-        found = _of_layout(fleet.part(layout.rows), layout)
-        mean[layout.rows] = found.mean
-        quantiles[layout.rows] = found.quantiles
+    for rows, part in without_trifling_episodes(fleet):
+        for layout in layouts_of(part):
+            found = _of_layout(part.part(layout.rows), layout)
+            mean[rows[layout.rows]] = found.mean
+            quantiles[rows[layout.rows]] = found.quantiles
     return Slowest(mean=mean, quantiles=quantiles, variance=np.full(len(mean), np.nan))
 
 
