@@ -7,6 +7,7 @@ import numpy as np
 from service.model.laws.law import Floats
 
 _MAX_STEPS = 120
+_BEYOND = 0.45
 _ROUND_OFF = 4 * np.finfo(np.float64).eps
 
 
@@ -34,8 +35,9 @@ def bracket_of_root(
         if step % 3 == 2:
             place = np.where(right - left > earlier_width / 2, middle, place)
             earlier_width = right - left
-        # Half the goal beyond the guess: so that a good guess closes the bracket from both sides.
-        place += np.where(moved > 0, goal / 2, -goal / 2)
+        # Almost half the goal beyond the guess: so that a good guess closes the bracket from both
+        # sides, and not by round-off.
+        place += np.where(moved > 0, _BEYOND * goal, -_BEYOND * goal)
         place = np.where((place > left) & (place < right), place, middle)
         value = function(place)
         above = value > 0

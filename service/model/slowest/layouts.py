@@ -9,7 +9,7 @@ from service.model.fleet import Fleet, Source
 
 
 class Layout(NamedTuple):
-    """Points of a fleet with nodes and tensor-parallel groups of the same sizes.
+    """Points of a fleet with the same classes, and nodes and tensor-parallel groups of one size.
 
     rows        of the fleet
     node_size   GPUs that share the node's factor; 1 where none does
@@ -32,7 +32,8 @@ def layouts_of(fleet: Fleet) -> list[Layout]:
     group_size = ones if fleet.replica is None else fleet.tensor_parallel_size * ones
     last_size = fleet.num_gpus.sum(axis=0) % node_size
     backup = fleet.num_backup > 0
-    keys = np.stack([node_size, last_size * (node_size > 1), group_size, backup])
+    own = np.stack([node_size, last_size * (node_size > 1), group_size, backup])
+    keys = np.concatenate([own, fleet.num_gpus > 0])
     if (keys == keys[:, :1]).all():
         # Sorting columns is what a fifth of a plain evaluation would go to.
         distinct, of_point = keys[:, :1], np.zeros(fleet.num_points, dtype=np.intp)
@@ -40,7 +41,7 @@ def layouts_of(fleet: Fleet) -> list[Layout]:
         distinct, of_point = np.unique(keys, axis=1, return_inverse=True)
     return [
         Layout(np.flatnonzero(of_point.ravel() == number), int(node), last, int(group), bool(late))
-        for number, (node, last, group, late) in enumerate(distinct.T.tolist())
+        for number, (node, last, group, late) in enumerate(distinct[: len(own)].T.tolist())
     ]
 
 

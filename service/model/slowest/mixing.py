@@ -4,6 +4,7 @@ P(A B > t) = E[S(t / A)], S(u) = P(B > u) = 1 - exp(-rate of the block), is inte
 normal score z between the scores where S leaves 0 and reaches 1; above the latter what is left is
 a normal tail. So one rule holds whether A is narrow or wide beside B (a rule over all of z fails
 when B is the narrower one), and survival is a sum of positive terms: exact in the upper tail.
+A table of quantiles has no smooth score: it is a sum over its pieces (`atoms.py`).
 Source: model page, section 3; `numerics.md` section 5.
 """
 
@@ -15,7 +16,9 @@ from numpy.typing import NDArray
 from scipy import special
 
 from service.model.fleet import Source
+from service.model.laws.empirical import Table
 from service.model.laws.law import Floats, rate_of
+from service.model.slowest.atoms import atoms_of
 from service.model.slowest.falling_root import bracket_of_root
 from service.model.slowest.nodes import legendre
 from service.model.slowest.scores import LogFactor, score_at
@@ -39,11 +42,13 @@ class Kinds(NamedTuple):
     breaks     (breaks, points) ascending: survival is smooth between neighbours; below the first
                every kind exceeds v, above the last none does
     changing   (breaks - 1, points) whether survival changes between neighbours
+    panels     of a rule over all of them, where survival has corners; 0 where it has none
     """
 
     survivals: Callable[[Floats], Floats]
     breaks: Floats
     changing: NDArray[np.bool_]
+    panels: int = 0
 
 
 def from_lowest(kinds: Kinds, parts: float) -> Kinds:
@@ -67,10 +72,10 @@ def from_lowest(kinds: Kinds, parts: float) -> Kinds:
 def mixed_one(outer: Source, inner: Kinds, v: Floats) -> Floats:
     """P(A B > e^v) for the first of the inner kinds, v.shape; v is (rows, points)."""
     found = np.empty(v.shape)
-    factor = LogFactor(outer)
-    for tile in _tiles(inner, v):
-        tail, scores, weights = _rule(outer, inner, v[tile])
-        survival = inner.survivals(v[tile] - factor.at(scores))[0]
+    rule = _rule_of(outer, inner)
+    for tile in _tiles(rule.num_nodes, v):
+        tail, logs, weights = rule.at(v[tile])
+        survival = inner.survivals(v[tile] - logs)[0]
         survival *= weights
         survival.sum(axis=0, out=found[tile])
         found[tile] += tail
@@ -83,10 +88,10 @@ def mixed_blocks(outer: Source, inner: Kinds, sizes: Floats, v: Floats) -> Float
     `sizes` (blocks, kinds) tells how many of the inner kinds form each block.
     """
     found = np.empty((len(sizes), *v.shape))
-    factor = LogFactor(outer)
-    for tile in _tiles(inner, v):
-        tail, scores, weights = _rule(outer, inner, v[tile])
-        rates = rate_of(inner.survivals(v[tile] - factor.at(scores)))
+    rule = _rule_of(outer, inner)
+    for tile in _tiles(rule.num_nodes, v):
+        tail, logs, weights = rule.at(v[tile])
+        rates = rate_of(inner.survivals(v[tile] - logs))
         for block, of_kind in enumerate(sizes):
             found[block, tile] = tail + _mean_exceeding(rates, of_kind, weights)
     return found
@@ -103,10 +108,45 @@ def _mean_exceeding(rates: Floats, numbers: Floats, weights: Floats) -> Floats:
     return mean
 
 
-def _tiles(inner: Kinds, v: Floats) -> Iterator[slice]:
+class _Rule(NamedTuple):
+    """From v (rows, points) to a tail, the factor's logarithms and weights (nodes, rows, points).
+
+    In the tail, (rows, points) or 0, every block exceeds v.
+    """
+
+    num_nodes: int
+    at: Callable[[Floats], tuple[Floats | float, Floats, Floats]]
+
+
+def _rule_of(outer: Source, inner: Kinds) -> _Rule:
+    if isinstance(outer.law, Table):
+        return _pieces(outer.law)
+    factor = LogFactor(outer)
+
+    def at(v: Floats) -> tuple[Floats, Floats, Floats]:
+        tail, scores, weights = _rule(outer, inner, v)
+        return tail, factor.at(scores), weights
+
+    return _Rule(_NODES_OF_PANEL * (_even_panels(inner) or len(inner.changing)), at)
+
+
+def _even_panels(inner: Kinds) -> int:
+    """How many panels of a rule over all segments; 0 where each segment is one."""
+    return inner.panels or (_PANELS if len(inner.changing) > _FEW_SEGMENTS else 0)
+
+
+def _pieces(table: Table) -> _Rule:
+    atoms = atoms_of([table])
+    logs, weight = (values[:, np.newaxis, np.newaxis] for values in (atoms.log_x, atoms.weight))
+
+    def at(v: Floats) -> tuple[float, Floats, Floats]:
+        return 0.0, logs, np.broadcast_to(weight, (len(weight), *v.shape))
+
+    return _Rule(len(weight), at)
+
+
+def _tiles(num_nodes: int, v: Floats) -> Iterator[slice]:
     """Rows of v whose nodes stay in the cache together."""
-    num_segments = len(inner.breaks) - 1
-    num_nodes = _NODES_OF_PANEL * (num_segments if num_segments <= _FEW_SEGMENTS else _PANELS)
     rows = max(_TILE // (num_nodes * v.shape[1]), 1)
     for start in range(0, len(v), rows):
         yield slice(start, start + rows)
@@ -115,8 +155,9 @@ def _tiles(inner: Kinds, v: Floats) -> Iterator[slice]:
 def _rule(outer: Source, inner: Kinds, v: Floats) -> tuple[Floats, Floats, Floats]:
     """The normal tail where every block exceeds v, scores and weights (nodes, *v.shape)."""
     ends = score_at(outer, v - inner.breaks[:, np.newaxis])
-    if len(inner.changing) > _FEW_SEGMENTS:
-        ends = _even(ends, inner.changing)
+    panels = _even_panels(inner)
+    if panels:
+        ends = _even(ends, inner.changing, panels)
     nodes, weights = (values[:, np.newaxis, np.newaxis] for values in legendre(_NODES_OF_PANEL))
     width = (ends[:-1] - ends[1:])[:, np.newaxis]
     scores = ends[1:, np.newaxis] + width * nodes
@@ -125,7 +166,7 @@ def _rule(outer: Source, inner: Kinds, v: Floats) -> tuple[Floats, Floats, Float
     return special.ndtr(-ends[0]), scores.reshape(-1, *v.shape), density.reshape(-1, *v.shape)
 
 
-def _even(ends: Floats, changing: NDArray[np.bool_]) -> Floats:
+def _even(ends: Floats, changing: NDArray[np.bool_], panels: int) -> Floats:
     """Ends of panels that hold equal parts of where survival changes; (ends, rows, points).
 
     Many copies of a law overlap, or lie beyond all scores: a panel for each would be wasted.
@@ -137,9 +178,9 @@ def _even(ends: Floats, changing: NDArray[np.bool_]) -> Floats:
         parts += part * chosen / np.maximum(chosen.sum(axis=0), _TINY)
     before = np.cumsum(parts, axis=0) - parts
     whole = before[-1] + parts[-1]
-    even = np.empty((_PANELS + 1, *ends.shape[1:]))
-    for number in range(_PANELS + 1):
-        passed = (number / _PANELS * whole - before) / np.maximum(parts, _TINY)
+    even = np.empty((panels + 1, *ends.shape[1:]))
+    for number in range(panels + 1):
+        passed = (number / panels * whole - before) / np.maximum(parts, _TINY)
         even[number] = ends[0] - (np.clip(passed, 0, 1) * lengths).sum(axis=0)
     even[-1] = ends[-1]
     return even

@@ -1,10 +1,12 @@
 """From a fleet to the distribution of its slowest GPU, for points of one layout."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from service.model.fleet import Fleet
+from service.model.fleet import Fleet, Source
+from service.model.laws.empirical import Table
 from service.model.laws.law import Floats, rate_of
 from service.model.slowest.blocks import (
     Blocks,
@@ -18,11 +20,12 @@ from service.model.slowest.episodes import states_of
 from service.model.slowest.exceedance import exceeded_by_more
 from service.model.slowest.layouts import Layout, sources_of_blocks, sources_of_one
 from service.model.slowest.placements import below_over_placements, is_worth_it
-from service.model.slowest.rank_law import RankLaw, no_source, product_law
+from service.model.slowest.rank_law import RankLaw, no_source, product_law, summed_law
 from service.model.slowest.step_quadrature import Above, Steps
 from service.model.slowest.zones import Copy, zones_of
 
 _FAR_TAIL = 1e-9
+_PARTS_WITH_PIECES = 4
 
 
 class Classes(NamedTuple):
@@ -52,11 +55,14 @@ def classes_of(fleet: Fleet) -> Classes:
 def steps_of(fleet: Fleet, layout: Layout, classes: Classes) -> Steps:
     """The distribution of the slowest factor, the common one left out."""
     own = sources_of_one(fleet, layout) or [no_source(fleet.num_points)]
-    ranks = product_law(own)._replace(log_mean=classes.log_mean, spikes=fleet.spikes)
+    shared = sources_of_blocks(fleet, layout)
+    ranks = (product_law if shared else summed_law)(own)._replace(
+        log_mean=classes.log_mean, spikes=fleet.spikes
+    )
     parts = Blocks(np.eye(len(classes.log_mean)), ranks.kinds())
     num_gpus = np.moveaxis(classes.num_gpus, 1, 0)
     sources, counts, together = own, num_gpus, 1
-    for source, size in sources_of_blocks(fleet, layout):
+    for source, size in shared:
         if together > 1:
             parts = tabulated(parts, Copies(sources, ranks.shifts()))
         sources, together = [*sources, source], size
@@ -69,7 +75,8 @@ def steps_of(fleet: Fleet, layout: Layout, classes: Classes) -> Steps:
     breaks = zones_of(sources, _copies(fleet, classes), together, fleet.num_backup)
     weight = classes.weight
     if layout.backup:
-        return Steps(_above_of_backup(fleet, ranks, classes.num_gpus), weight, breaks)
+        above_backup = _above_of_backup(fleet, ranks, classes.num_gpus)
+        return Steps(above_backup, weight, breaks, _num_parts(sources))
 
     def above(v: Floats) -> Floats:
         rates = rate_of(parts.kinds.survivals(v))
@@ -78,7 +85,12 @@ def steps_of(fleet: Fleet, layout: Layout, classes: Classes) -> Steps:
             _place_exactly(found, np.exp(-rates), parts.compositions, classes, together)
         return found
 
-    return Steps(above, weight, breaks)
+    return Steps(above, weight, breaks, _num_parts(sources))
+
+
+def _num_parts(sources: Sequence[Source]) -> int:
+    """Shorter panels where a table's corners remain."""
+    return _PARTS_WITH_PIECES if any(isinstance(one.law, Table) for one in sources) else 1
 
 
 def _place_exactly(

@@ -1,8 +1,9 @@
 """The distribution of one GPU's factor: the product of all that is drawn for it alone.
 
-The product is tabulated once for every point, as log P(log of the product > v). A class of
-GPUs is the same table, shifted by the logarithm of its mean; a spike is a further shift with its
-probability: P(X spike > t) = (1 - p) S(t) + p S(t / slowdown).
+The product is tabulated once for every point, as log P(log of the product > v); with a table of
+quantiles among the factors it is a sum over that table's pieces. A class of GPUs is the same law,
+shifted by the logarithm of its mean; a spike is a further shift with its probability:
+P(X spike > t) = (1 - p) S(t) + p S(t / slowdown).
 """
 
 from collections.abc import Callable, Sequence
@@ -11,10 +12,12 @@ from typing import NamedTuple
 import numpy as np
 
 from service.model.fleet import Source, Spikes
+from service.model.laws.empirical import Table
 from service.model.laws.law import Floats
 from service.model.laws.lognormal import LogNormal
+from service.model.slowest.atoms import atoms_of, survival_of
 from service.model.slowest.mixing import Kinds, mixed_one
-from service.model.slowest.panels import Panels, interpolated, nodes_of
+from service.model.slowest.panels import Panels, finer, interpolated, nodes_of
 from service.model.slowest.scores import HIGHEST, LOWEST, highest_of, log_sd, path
 
 SMALLEST_CV = 1e-12
@@ -23,38 +26,42 @@ SMALLEST_CV = 1e-12
 _BODY, _TAIL = 14, 5
 _BODY_ENDS_AT = 6.0
 _MIDDLE = 3.0
+# Where a table's corners remain, panels are cut further.
+_PARTS_WITH_PIECES = 4
+_PANELS = 8
+# Values at a time of a sum over pieces.
+_TILE = 1 << 15
 
 
 class RankLaw(NamedTuple):
     """Ranks of several classes.
 
-    table     log P(log of the factor > v) of one of mean 1
+    plain     from v to P(log of the factor > v) of one of mean 1, elementwise
+    ends      (2, points) places that it surely exceeds, and does not
     middle    (points,) a place in the upper half of its distribution
     log_mean  (classes, points)
+    panels    of a rule over the law, where it has a table's corners; else 0
     """
 
-    table: Panels
+    plain: Callable[[Floats], Floats]
+    ends: Floats
     middle: Floats
     log_mean: Floats
     spikes: Spikes | None
+    panels: int = 0
 
     def survivals(self, v: Floats) -> Floats:
         """(classes, *v.shape): P(log of a GPU's factor > v)."""
         return np.stack([self._survival(v - log_mean) for log_mean in self.log_mean])
 
     def _survival(self, v: Floats) -> Floats:
-        survival = self._plain(v)
+        survival = self.plain(v)
         if self.spikes is None:
             return survival
         probability = self.spikes.probability
-        spiked = self._plain(v - np.log(self.spikes.slowdown))
+        spiked = self.plain(v - np.log(self.spikes.slowdown))
         mixed: Floats = (1 - probability) * survival + probability * spiked
         return mixed
-
-    def _plain(self, v: Floats) -> Floats:
-        log_survival = self.table.values(v)[0]
-        survival: Floats = np.exp(log_survival, out=log_survival)
-        return survival
 
     def shifts(self) -> Floats:
         """(shifts, points) where copies of the table lie."""
@@ -64,8 +71,9 @@ class RankLaw(NamedTuple):
 
     def kinds(self) -> Kinds:
         """The classes, for what is built of them."""
-        first, last = self.table.edges[0], self.table.edges[-1]
-        return copies_of(np.stack([first, self.middle, last]), self.shifts(), self.survivals)
+        first, last = self.ends
+        ends = np.stack([first, self.middle, last])
+        return copies_of(ends, self.shifts(), self.survivals)._replace(panels=self.panels)
 
 
 def middle_of(sources: Sequence[Source]) -> Floats:
@@ -100,17 +108,94 @@ def edges_of(sources: Sequence[Source]) -> Floats:
 
 
 def product_law(sources: Sequence[Source]) -> RankLaw:
-    """The product of the factors, one class of mean 1."""
+    """The product of the factors, one class of mean 1, from a table on panels."""
     factors = merged(sources)
-    nothing = np.zeros((1, factors[0].shape.shape[1]))
+    tables = [factor.law for factor in factors if isinstance(factor.law, Table)]
+    if not tables:
+        return _smooth(factors)
+    if len(tables) == len(factors) > 1:
+        # Bounded: no polynomial follows the logarithm where survival ends.
+        edges = edges_of(factors)
+        return RankLaw(lambda v: survival_of(tables, v), *_where(factors, edges), None, _PANELS)
+    if len(factors) == 1:
+        return summed_law(sources)
+    edges = finer(edges_of(factors), _PARTS_WITH_PIECES)
+    survival = summed_law(sources).plain(nodes_of(edges))
+    return _law(factors, edges, survival)._replace(panels=_PANELS)
+
+
+def summed_law(sources: Sequence[Source]) -> RankLaw:
+    """Likewise, but with tables of quantiles among the factors summed over their pieces.
+
+    Whichever source holds a table: it is what is summed over, and the smooth rest is the inner law.
+    """
+    factors = merged(sources)
+    tables = [factor for factor in factors if isinstance(factor.law, Table)]
+    if not tables:
+        return _smooth(factors)
+    smooth = [factor for factor in factors if not isinstance(factor.law, Table)]
+    first, *rest = tables
+    if smooth:
+        inner, rest = _smooth(smooth).plain, tables
+    else:
+        inner = _plain_of(first)
+    plain = _summed(inner, [factor.law for factor in rest if isinstance(factor.law, Table)])
+    return RankLaw(plain, *_where(factors, edges_of(factors)), None, _PANELS)
+
+
+def _plain_of(source: Source) -> Callable[[Floats], Floats]:
+    def plain(v: Floats) -> Floats:
+        survival: Floats = -np.expm1(-source.law.rate(np.exp(v), source.shape))
+        return survival
+
+    return plain
+
+
+def _summed(inner: Callable[[Floats], Floats], tables: list[Table]) -> Callable[[Floats], Floats]:
+    """The survival of the inner law times the tables."""
+    if not tables:
+        return inner
+    atoms = atoms_of(tables)
+
+    def plain(v: Floats) -> Floats:
+        flat = v.reshape(-1, v.shape[-1])
+        found = np.empty(flat.shape)
+        rows = max(_TILE // (len(atoms.weight) * flat.shape[1]), 1)
+        for start in range(0, len(flat), rows):
+            tile = slice(start, start + rows)
+            survival = inner(flat[tile] - atoms.log_x[:, np.newaxis, np.newaxis])
+            found[tile] = np.tensordot(atoms.weight, survival, axes=1)
+        return found.reshape(v.shape)
+
+    return plain
+
+
+def _smooth(factors: Sequence[Source]) -> RankLaw:
+    """Every factor with a smooth score, one after the other."""
     edges = edges_of(factors[:1])
-    rate = factors[0].law.rate(np.exp(nodes_of(edges)), factors[0].shape)
-    law = RankLaw(_table(edges, -np.expm1(-rate)), middle_of(factors[:1]), nothing, None)
+    law = _law(factors[:1], edges, _plain_of(factors[0])(nodes_of(edges)))
     for number, outer in enumerate(factors[1:], start=2):
         edges = edges_of(factors[:number])
         survival = mixed_one(outer, law.kinds(), nodes_of(edges))
-        law = RankLaw(_table(edges, survival), middle_of(factors[:number]), nothing, None)
+        law = _law(factors[:number], edges, survival)
     return law
+
+
+def _law(factors: Sequence[Source], edges: Floats, survival: Floats) -> RankLaw:
+    """From survival at the nodes of the edges."""
+    table = _table(edges, survival)
+
+    def plain(v: Floats) -> Floats:
+        log_survival = table.values(v)[0]
+        found: Floats = np.exp(log_survival, out=log_survival)
+        return found
+
+    return RankLaw(plain, *_where(factors, edges), None)
+
+
+def _where(factors: Sequence[Source], edges: Floats) -> tuple[Floats, Floats, Floats]:
+    """Ends, middle, and the logarithm of the mean of the only class."""
+    return edges[[0, -1]], middle_of(factors), np.zeros((1, edges.shape[1]))
 
 
 def _table(edges: Floats, survival: Floats) -> Panels:

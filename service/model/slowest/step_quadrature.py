@@ -28,7 +28,7 @@ _COMMON_SCORE = 5.0
 # -log of the distribution function at the ends of the integral, and how close to meet it.
 _AT_ENDS = np.array([30.0, 1e-13])
 _ENDS_TO = 2e-3
-_NODES_ALONE, _NODES_OF_PANEL = 56, 64
+_NODES_ALONE, _NODES_OF_PANEL = 56, 96
 # Panels of the table of the slowest between two breaks.
 _PARTS_OF_PANEL = 20
 
@@ -42,11 +42,13 @@ class Steps(NamedTuple):
              points)
     weight   (states, points) share of the time
     breaks   (breaks, points) ascending: `above` is 1 below the first, 0 above the last
+    parts    into which the panels between breaks are cut
     """
 
     above: Above
     weight: Floats
     breaks: Floats
+    parts: int = 1
 
 
 def tightened(steps: Steps) -> Steps:
@@ -61,7 +63,7 @@ def tightened(steps: Steps) -> Steps:
 
     left, right = (np.stack([end, end]) for end in steps.breaks[[0, -1]])
     starts, ends = bracket_of_root(excess, left, right, _ENDS_TO)
-    return steps._replace(breaks=np.clip(steps.breaks, starts[0], ends[1]))
+    return steps._replace(breaks=finer(np.clip(steps.breaks, starts[0], ends[1]), steps.parts))
 
 
 class Nodes(NamedTuple):
@@ -124,7 +126,7 @@ def _roots(of_time: Above, steps: Steps, v: Floats, above: Floats) -> Floats:
 
 def _roots_with_common(steps: Steps, common: Source) -> Floats:
     """(3, points) of the product with a factor that all share, from a table of the slowest."""
-    edges = finer(steps.breaks, _PARTS_OF_PANEL)
+    edges = finer(steps.breaks, -(-_PARTS_OF_PANEL // steps.parts))
     survival = _over_time(steps.weight, steps.above(table_nodes(edges)))
     log_survival = np.log(np.clip(survival, np.finfo(np.float64).tiny, 1))
     table = interpolated(edges, log_survival[np.newaxis])
