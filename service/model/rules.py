@@ -12,11 +12,23 @@ from service.model.problems import Problem
 from service.model.rulebook.rule import Mask
 from service.model.rulebook.rules_of_jobs import JOB_RULES
 from service.model.rulebook.rules_of_laws import LAW_RULES
-from service.model.rulebook.rules_of_sizes import SIZE_RULES, TOO_MANY_SLOW_GPUS
+from service.model.rulebook.rules_of_sizes import (
+    SIZE_RULES,
+    STANDING_BY_IN_NODES,
+    TOO_MANY_SLOW_GPUS,
+)
 from service.model.rulebook.rules_of_sources import CV_TOO_LARGE, SOURCE_RULES
 
 # Appended to, never reordered: stored chunks hold positions.
-_RULES = (TOO_MANY_SLOW_GPUS, CV_TOO_LARGE, *SIZE_RULES, *SOURCE_RULES, *JOB_RULES, *LAW_RULES)
+_RULES = (
+    TOO_MANY_SLOW_GPUS,
+    CV_TOO_LARGE,
+    *SIZE_RULES,
+    *SOURCE_RULES,
+    *JOB_RULES,
+    *LAW_RULES,
+    STANDING_BY_IN_NODES,
+)
 
 FAILURES = ("", *(rule.code for rule in _RULES))
 """Codes of `Results.failure`, by position; 0 is a computed point."""

@@ -296,7 +296,6 @@ def test_a_point_is_the_same_alone_and_among_others() -> None:
         {"num_gpus": 16, "gpus_per_node": 4, "variability": variability, **change}
         for change in (
             {"num_evicted_gpus": 1},
-            {"num_evicted_gpus": 1, "slow_groups": slow},
             {},
             {"slow_groups": slow},
             {"gpus_per_node": 1, "synchronization": backup},

@@ -116,6 +116,10 @@ BROKEN: dict[str, list[dict[str, Any]]] = {
         {"variability": {"replica": GAMMA}, "tensor_parallel_size": 2, standing: 1}
         for standing in ("num_spare_gpus", "num_evicted_gpus")
     ],
+    "standing_by_in_nodes": [
+        {"variability": {"node": GAMMA}, "slow_groups": MANY[:1], standing: 1}
+        for standing in ("num_spare_gpus", "num_evicted_gpus")
+    ],
     "cv_too_large_in_product": [
         *({"variability": {source: NORMAL, _other(source): GAMMA}} for source in SOURCES),
         {"variability": {"transient": NORMAL, "spikes": {"probability": 0.01, "slowdown": 2}}},
@@ -171,6 +175,17 @@ def test_every_code_has_an_example() -> None:
 
 
 NEARLY: list[dict[str, Any]] = [
+    {
+        "variability": {"node": GAMMA},
+        "slow_groups": [{"count": 1, "speed_fraction": 1}],
+        "num_spare_gpus": 1,
+    },
+    {
+        "variability": {"node": GAMMA},
+        "gpus_per_node": 1,
+        "slow_groups": MANY[:1],
+        "num_spare_gpus": 1,
+    },
     {"num_evicted_gpus": 63},
     {"tensor_parallel_size": 4, "gpus_per_node": 4},
     {"synchronization": {**BACKUP, "count": 32}},

@@ -1,7 +1,7 @@
 """Rules about how many GPUs there are of what."""
 
 from service.model.active import is_active, num_backup, num_removed
-from service.model.columns import COUNT, Columns
+from service.model.columns import COUNT, SPEED, Columns
 from service.model.fields import BackupWorkers, Scenario
 from service.model.rulebook.rule import Mask, Rule
 
@@ -95,6 +95,27 @@ def _say_standing_by_in_replicas(scenario: Scenario) -> tuple[str, str]:
             f"{scenario.tensor_parallel_size} GPUs of a tensor-parallel group"
         ),
     )
+
+
+def _standing_by_in_nodes(columns: Columns) -> Mask:
+    in_nodes = is_active(columns, "node") & (columns["gpus_per_node"] > 1)
+    slow = (columns[COUNT] > 0) & (columns[SPEED] < 1)
+    return (num_removed(columns) > 0) & in_nodes & slow.any(axis=1)
+
+
+def _say_standing_by_in_nodes(scenario: Scenario) -> tuple[str, str]:
+    return (
+        "/num_spare_gpus" if scenario.num_spare_gpus else "/num_evicted_gpus",
+        (
+            "which GPUs stand by is not known well enough where slow_groups fall on nodes that vary "
+            "together; state the slow GPUs by persistent, or the nodes by slow_groups"
+        ),
+    )
+
+
+STANDING_BY_IN_NODES = Rule(
+    "standing_by_in_nodes", _standing_by_in_nodes, _say_standing_by_in_nodes
+)
 
 
 def _backup(scenario: Scenario) -> int:
