@@ -107,8 +107,8 @@ def _say_standing_by_in_nodes(scenario: Scenario) -> tuple[str, str]:
     return (
         "/num_spare_gpus" if scenario.num_spare_gpus else "/num_evicted_gpus",
         (
-            "which GPUs stand by is not known well enough where slow_groups fall on nodes that vary "
-            "together; state the slow GPUs by persistent, or the nodes by slow_groups"
+            "which GPUs stand by is not known well enough where slow_groups fall on nodes that "
+            "vary; state the slow GPUs by persistent, or the nodes by slow_groups"
         ),
     )
 
