@@ -11,6 +11,8 @@ SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
 # The tests start hundreds of processes: none is to compile the product anew.
 unexport PYTHONDONTWRITEBYTECODE
+# As service/__init__.py does for the program: several test processes share the cores.
+export OPENBLAS_NUM_THREADS ?= 1
 
 PYTHON ?= python3
 VENV ?= .venv

@@ -8,9 +8,13 @@ from typing import Any
 import numpy as np
 
 from service.model.clusters.spread import Spread, spread_of
+from service.model.columns import columns_of, joined
+from service.model.fields import Scenario
 from service.model.fleet import Fleet, Source
+from service.model.kernel import evaluate
 from service.model.laws.law import Floats
 from service.model.laws.normal import Normal
+from service.model.scenario import decode_scenario
 from tests.benchmarks.results_table import markdown_table
 
 ROUNDS = 5
@@ -22,6 +26,26 @@ TRUTH_DRAWS = 16_384
 NUM_SEEDS = 24
 SOURCES = ("persistent", "transient")
 POINTS_PER_SECOND = 1000
+WHOLE_GPUS, WHOLE_POINTS, WHOLE_STEPS = 1024, 4, 1000
+NORMAL = {"kind": "normal", "cv": 0.03}
+EPISODES = {"rate_per_gpu_day": 0.01, "mean_hours": 0.4, "severity": 1.5}
+OCCUPANCY = -np.expm1(-0.01 * 0.4 / 24)
+SPIKES = {"probability": 1e-5, "slowdown": 2.0}
+PER_STEP: dict[str, Any] = {
+    "transient": NORMAL,
+    "replica": NORMAL,
+    "common": {"kind": "normal", "cv": 0.02},
+    "spikes": SPIKES,
+}
+WHOLE: dict[str, dict[str, Any]] = {
+    "several sources of each step (quadrature only)": PER_STEP,
+    "all seven sources": {
+        **PER_STEP,
+        "persistent": NORMAL,
+        "node": NORMAL,
+        "episodes": EPISODES,
+    },
+}
 RATIO_OF_SIZES = 1.5
 
 
@@ -60,9 +84,58 @@ def rows() -> list[dict[str, str]]:
             "Trainard": f"{1 / found['nodes']:,.0f} points/s",
             "other": "",
             "ratio": "",
-            "target": "",
+            "target": "reported",
         },
+        *(_whole(name, sources) for name, sources in WHOLE.items()),
     ]
+
+
+def _whole(name: str, sources: dict[str, Any]) -> dict[str, str]:
+    """All output columns of a scenario, causes and spread, against steps drawn in NumPy."""
+    points = joined([columns_of(_scenario(sources, number)) for number in range(WHOLE_POINTS)])
+    evaluate(points)
+    mine = median(seconds(lambda: evaluate(points)) / WHOLE_POINTS for _ in range(ROUNDS))
+    theirs = median(seconds(lambda: _steps(sources)) for _ in range(ROUNDS))
+    steps = _steps(sources)
+    error = steps.std() / steps.mean() / len(steps) ** 0.5
+    return {
+        "measure": f"{name}, N = {WHOLE_GPUS:,}, all columns; against the mean of {WHOLE_STEPS} "
+        "steps of new clusters in NumPy",
+        "Trainard": f"{1 / mine:,.0f} points/s",
+        "other": f"{1 / theirs:,.1f} points/s, standard error of the step {error:.0e}",
+        "ratio": f"{theirs / mine:,.1f}",
+        "target": "reported",
+    }
+
+
+def _scenario(sources: dict[str, Any], number: int) -> Scenario:
+    return decode_scenario(
+        {
+            "num_gpus": WHOLE_GPUS + 8 * number,
+            "load_ms": 30,
+            "compute_ms": 300,
+            "communication": {"kind": "fixed", "allreduce_ms": 80},
+            "variability": sources,
+            "draws": DRAWS,
+        }
+    )
+
+
+def _steps(sources: dict[str, Any]) -> Floats:
+    """(steps,) slowest of WHOLE_GPUS, as one would write it."""
+    rng = np.random.default_rng(2)
+    shape = (WHOLE_STEPS, WHOLE_GPUS)
+    slowest: Floats = np.ones(shape)
+    for name, shared_by in (("persistent", 1), ("transient", 1), ("node", 8), ("replica", 1)):
+        if name in sources:
+            drawn = 1 + 0.03 * rng.standard_normal((WHOLE_STEPS, WHOLE_GPUS // shared_by))
+            slowest *= np.repeat(drawn, shared_by, axis=1)
+    if "spikes" in sources:
+        slowest[rng.random(shape) < sources["spikes"]["probability"]] *= 2
+    if "episodes" in sources:
+        slowest[rng.random(shape) < OCCUPANCY] *= sources["episodes"]["severity"]
+    step: Floats = slowest.max(axis=1)
+    return step * (1 + 0.02 * rng.standard_normal(WHOLE_STEPS)) if "common" in sources else step
 
 
 def fleet_of(num_gpus: int, sources: tuple[str, ...] = SOURCES) -> Fleet:
