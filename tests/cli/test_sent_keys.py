@@ -104,7 +104,8 @@ def test_a_refused_key_is_named_but_not_shown(closed: Closed, tmp_path: Path) ->
         assert refused.exit_code == 1
         assert sentence in said(refused)
         assert key not in refused.output
-        assert key.rpartition("_")[2] not in refused.output
+        # The secret itself may hold the letter that parts it from the rest.
+        assert key.split("_", 2)[-1] not in refused.output
     assert UNKNOWN not in closed.log.read_text()
 
 
