@@ -19,8 +19,8 @@ from service.model.axes import (
 from service.model.columns import columns_of
 from service.model.decoding import problems_of
 from service.model.fields import Scenario
-from service.model.leaves import is_struct, leaves, members
-from service.model.paths import REFUSED, group_of, is_whole, leaf_of, leaf_type, touched
+from service.model.leaves import Leaf, is_struct, leaves, members
+from service.model.paths import REFUSED, group_of, is_whole, leaf_of, touched
 from service.model.problems import InvalidScenario, Problem
 from service.model.scenario import apply_overrides, decode_fields
 
@@ -80,9 +80,9 @@ def read_values(axis: PlainAxis, document: dict[str, Any], *, pointer: str, zipp
         return _nothing(
             path, Problem(pointer=f"{pointer}/path", code=problem[0], detail=problem[1])
         )
-    kind = leaf_type(path)
-    if kind is not None and not _has_words(axis, path):
-        return _numbers(axis, path, kind, pointer=pointer, zipped=zipped)
+    leaf = leaf_of(path)
+    if leaf is not None and leaf.is_number and not _has_words(axis, leaf):
+        return _numbers(axis, path, leaf.type, pointer=pointer, zipped=zipped)
     if axis.values is None:
         detail = f"{path!r} holds no number: list its values"
         return _nothing(path, Problem(pointer=pointer, code="not_numeric", detail=detail))
@@ -138,13 +138,10 @@ def _field_types(kind: type[msgspec.Struct]) -> dict[str, Any]:
     return {field.encode_name: field.type for field in msgspec.structs.fields(kind)}
 
 
-def _has_words(axis: PlainAxis, path: str) -> bool:
+def _has_words(axis: PlainAxis, leaf: Leaf) -> bool:
     """Whether the axis lists words, or null, that the field allows beside numbers."""
-    leaf = leaf_of(path)
     listed = axis.values or []
-    if leaf is None:
-        return False
-    may_be_null = "." not in path and leaf.dtype == "float64" and np.isnan(leaf.absent)
+    may_be_null = "." not in leaf.path and leaf.dtype == "float64" and np.isnan(leaf.absent)
     return any(
         value in leaf.words if isinstance(value, str) else value is None and may_be_null
         for value in listed

@@ -48,10 +48,6 @@ class Columns:
         """Whether no point has the leaf: quick to tell, though not of every such column."""
         return self.values[path] is _absent()[path]
 
-    def varies(self, path: str) -> bool:
-        """Whether points may differ in this leaf."""
-        return len(self.values[path]) != 1 or self.num_points == 1
-
     @property
     def num_nominal(self) -> Ints:
         """(points,) GPUs at nominal speed, spares included; negative where a rule is broken."""
@@ -131,7 +127,7 @@ def _leaf_values(struct: Struct, above: str) -> Iterator[tuple[str, Any]]:
                 for inner in _fields(kind, f"{field.path}."):
                     gathered.setdefault(inner.path, []).append(getattr(part, inner.name))
             yield from gathered.items()
-        elif not field.is_label:
+        else:
             yield field.path, value
 
 

@@ -93,8 +93,7 @@ def words_of(kinds: list[Any]) -> tuple[str, ...]:
 
 def tags_of(kinds: list[Any]) -> tuple[str, ...]:
     """Names of what a union tells apart: bare words, then the tags of its documents."""
-    tags = [_tag_of(kind) for kind in kinds if is_struct(kind)]
-    return words_of(kinds) + tuple(tag for tag in tags if tag)
+    return words_of(kinds) + tuple(_tag_of(kind) for kind in kinds if is_struct(kind))
 
 
 def label_code(labels: tuple[str, ...], value: Any) -> int:
@@ -106,16 +105,13 @@ def label_code(labels: tuple[str, ...], value: Any) -> int:
     return ABSENT if value is None else 1 + labels.index(value)
 
 
-def _tag_of(kind: type[Struct]) -> str | None:
+def _tag_of(kind: type[Struct]) -> str:
     """The name of a document among others: its tag, or the one word that its `kind` may be."""
     config = kind.__struct_config__
     if config.tag_field is not None:
         return str(config.tag)
-    for field in msgspec.structs.fields(kind):
-        words = words_of(members(field.type))
-        if field.encode_name == KIND and len(words) == 1:
-            return words[0]
-    return None
+    types = {field.encode_name: field.type for field in msgspec.structs.fields(kind)}
+    return words_of(members(types[KIND]))[0]
 
 
 def _of_struct(struct: type[Struct], place: _Place) -> list[Leaf]:

@@ -8,7 +8,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from service.model.axes import decode_axes
 from service.model.columns import columns_of, joined
+from service.model.grid import build_grid
 from service.model.kernel import evaluate
 from service.model.problems import InvalidScenario
 from service.model.results import ATTRIBUTION_COLUMNS, METHODS
@@ -310,3 +312,26 @@ def test_a_point_is_the_same_alone_and_among_others() -> None:
             one = alone[name][0]
             slack = 1e-9 * abs(alone["gpu_hours_available"][0])
             assert values[row] == pytest.approx(one, rel=1e-9, abs=slack, nan_ok=True), (row, name)
+
+
+def test_points_that_differ_in_their_work_alone_share_their_clusters() -> None:
+    lasting = {"persistent": {"kind": "gamma", "cv": 0.05}, "transient": NORMAL}
+    base = decode_scenario({**STEP, "draws": 64, "variability": lasting, "total_steps": 1})
+    axes = decode_axes([{"path": "total_steps", "values": [None, 10, 20]}])
+    found = evaluate(build_grid(base, axes, max_points=3).columns(0, 3)).columns
+    assert np.ptp(found["gpu_hours_lost_p90"]) == 0
+    assert found["gpu_hours_lost_p90_se"][0] > 0
+    days = found["days_to_finish"]
+    assert np.isnan(days[0])
+    assert days[2] == pytest.approx(2 * days[1], rel=1e-14)
+
+
+@pytest.mark.parametrize(("small", "large"), [("node", "persistent"), ("persistent", "node")])
+def test_a_factor_that_is_nothing_beside_another(small: str, large: str) -> None:
+    fields: dict[str, Any] = {"num_gpus": 256, "draws": 256}
+    wide = {large: {"kind": "lognormal", "cv": 0.2}, "transient": NORMAL}
+    plain = results(variability=wide, **fields)
+    found = results(variability={**wide, small: {"kind": "lognormal", "cv": 1e-4}}, **fields)
+    sd = plain["gpu_hours_lost_sd"]
+    for name in ("gpu_hours_lost_p10", "gpu_hours_lost_p50", "gpu_hours_lost_p90"):
+        assert abs(found[name] - plain[name]) < 0.35 * sd, name

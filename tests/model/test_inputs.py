@@ -1,6 +1,7 @@
 """The stored input columns: every numeric leaf by its path."""
 
 import numpy as np
+import pytest
 
 from service.model.axes import decode_axes
 from service.model.columns import Columns, columns_of
@@ -59,3 +60,15 @@ def test_stored_inputs_are_nan_where_a_point_has_no_such_leaf() -> None:
     np.testing.assert_array_equal(stored["slow_groups.0.speed_fraction"], [nan, nan, 0.5, 0.5])
     np.testing.assert_array_equal(stored["variability.transient.cv"], [nan, 0, nan, 0])
     np.testing.assert_array_equal(stored["variability.transient.kind"], [-1, 0, -1, 0])
+
+
+def test_a_group_that_no_point_has_is_nan() -> None:
+    columns = columns_of(decode_scenario(SCENARIO))
+    assert np.isnan(input_column(columns, "slow_groups.5.count")).all()
+
+
+def test_other_names_are_no_stored_inputs() -> None:
+    columns = columns_of(decode_scenario(SCENARIO))
+    for name in ("slow_groups.0.x", "x"):
+        with pytest.raises(KeyError):
+            input_column(columns, name)

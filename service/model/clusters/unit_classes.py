@@ -102,12 +102,9 @@ def _of_nodes(part: Part, units: list[_Units], point: int) -> list[Class]:
     rows = slice(point, point + 1)
     own = part.own[0].part(rows) if part.own else None
     node = None if part.node is None else part.node.part(rows)
-    if own is not None and node is not None:
-        # One that is nothing beside the other has no scores to tell.
-        if sd_of(own) < _NOTHING * sd_of(node):
-            own = None
-        elif sd_of(node) < _NOTHING * sd_of(own):
-            node = None
+    # A GPU's own that is nothing beside its node's has no scores to tell.
+    if own is not None and node is not None and sd_of(own) < _NOTHING * sd_of(node):
+        own = None
     step = step_of(part, point)
     classes: list[Class] = []
     before = 0.0
