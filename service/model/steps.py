@@ -6,16 +6,15 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from service.model.active import num_backup, num_removed
 from service.model.causes import CAUSES, Factors, factors_of
 from service.model.clusters.spread import Spread, spread_of
-from service.model.columns import COUNT, SPEED, Columns, Floats
+from service.model.columns import Columns, Floats
 from service.model.fleet import Fleet, Source
 from service.model.fleets import Structure
 from service.model.results import METHODS
 from service.model.slowest.barrier import PROBABILITIES, Groups, Slowest, slowest_of
 from service.model.slowest.pooled import pooled_slowest
-from service.model.slowest.removal import without_removed
+from service.model.slowest.removal import slowest_class
 from service.model.slowest.sizes import slowest_of_sizes
 
 CLOSED_FORM = METHODS.index("closed_form")
@@ -46,33 +45,9 @@ def steps_of(structures: Sequence[Structure]) -> tuple[Factors, Codes]:
     return Factors(slowest=slowest, without=without, mean_se=mean_se), method
 
 
-def slowest_nominal(columns: Columns) -> Floats:
-    """(points,) factor of the slowest GPU when nothing varies: 1 / the lowest speed that works.
-
-    Spares and evicted GPUs are the slowest.
-    """
-    return _slowest_of_kinds(columns, num_removed(columns))
-
-
-def _slowest_of_kinds(columns: Columns, removed: NDArray[np.int64]) -> Floats:
-    """(points,) the largest factor when so many of the slowest GPUs are left out."""
-    if not removed.any():
-        factor = (columns.num_nominal > 0).astype(np.float64)
-        for count, speed in zip(columns[COUNT].T, columns[SPEED].T, strict=True):
-            np.maximum(factor, (count > 0) / speed, out=factor)
-        return factor
-    counts = np.column_stack([columns.num_nominal, columns[COUNT]])
-    factors = np.column_stack([np.ones(columns.num_points), 1 / columns[SPEED]])
-    order = np.argsort(-factors, axis=1, kind="stable")
-    left = np.cumsum(np.take_along_axis(counts, order, axis=1), axis=1) > removed[:, np.newaxis]
-    first = np.argmax(left, axis=1)[:, np.newaxis]
-    slowest: Floats = np.take_along_axis(factors, np.take_along_axis(order, first, 1), 1)[:, 0]
-    return slowest
-
-
 def _of_structure(columns: Columns, fleet: Fleet) -> tuple[Factors, Codes]:
     if not fleet.is_random:
-        return _steady(columns), _everywhere(CLOSED_FORM, columns)
+        return _steady(fleet), _everywhere(CLOSED_FORM, columns)
     # What a state that lasts does to a window depends on the rest of the step.
     key = columns.barrier_key if fleet.episodes is None else columns.step_key
     if key is None:
@@ -82,16 +57,17 @@ def _of_structure(columns: Columns, fleet: Fleet) -> tuple[Factors, Codes]:
     return found.taken(inverse), method[inverse]
 
 
-def _steady(columns: Columns) -> Factors:
+def _steady(fleet: Fleet) -> Factors:
     # Without chance the GPUs that a step does not wait for are the slowest too.
-    factor = _slowest_of_kinds(columns, num_removed(columns) + num_backup(columns))
-    without = np.repeat(slowest_nominal(columns)[np.newaxis], len(CAUSES), axis=0)
+    left_out = fleet.num_removed + fleet.num_backup
+    factor = slowest_class(replace(fleet, num_removed=left_out))
+    without = np.repeat(slowest_class(fleet)[np.newaxis], len(CAUSES), axis=0)
     without[-1] = 1.0
     quantiles = np.repeat(factor[:, np.newaxis], len(PROBABILITIES), axis=1)
     return Factors(
-        slowest=Slowest(mean=factor, quantiles=quantiles, variance=np.zeros(columns.num_points)),
+        slowest=Slowest(mean=factor, quantiles=quantiles, variance=np.zeros(fleet.num_points)),
         without=without,
-        mean_se=np.zeros(columns.num_points),
+        mean_se=np.zeros(fleet.num_points),
     )
 
 
@@ -104,7 +80,7 @@ def _of_distinct(columns: Columns, fleet: Fleet) -> tuple[Factors, Codes]:
         slowest = pooled_slowest(fleet)
         if not replace(fleet, common=None).is_random:
             # Of mean 1, and alone: the quadrature's last digits are no loss.
-            slowest = replace(slowest, mean=slowest_nominal(columns))
+            slowest = replace(slowest, mean=slowest_class(fleet))
         factors = factors_of(fleet, slowest, exact, _pooled)
         return factors, _everywhere(QUADRATURE, columns)
     # Who stands by depends on the whole cluster: no product of ranks, hence no step quantiles.
@@ -122,11 +98,7 @@ def _expected_of_clusters(columns: Columns, fleet: Fleet) -> Floats:
 
 
 def _pooled(fleet: Fleet) -> Floats:
-    if fleet.is_random:
-        return pooled_slowest(fleet).mean
-    left = without_removed(fleet)
-    slowest: Floats = np.where(left.num_gpus > 0, left.mean, 0.0).max(axis=0)
-    return slowest
+    return pooled_slowest(fleet).mean if fleet.is_random else slowest_class(fleet)
 
 
 def _of_clusters(columns: Columns, fleet: Fleet) -> Spread:
@@ -151,7 +123,7 @@ def _alone(columns: Columns, fleet: Fleet, alone: Source) -> Factors:
     without = np.repeat(slowest.mean[np.newaxis], len(CAUSES), axis=0)
     name = "transient" if fleet.persistent is None else "persistent"
     # Without variability the slowest GPU is the slowest kind, and never slower (Jensen).
-    without[CAUSES.index(name) :] = np.minimum(slowest_nominal(columns), slowest.mean)
+    without[CAUSES.index(name) :] = np.minimum(slowest_class(fleet), slowest.mean)
     without[-1] = 1.0
     return Factors(slowest=slowest, without=without, mean_se=np.zeros(columns.num_points))
 

@@ -49,16 +49,16 @@ class ProductLaw:
         """-log P(product <= x); x is (..., 1)."""
         return rate_of(self.ranks.survivals(np.log(np.maximum(x, _SMALLEST)))[0])
 
-    def upper_quantile(self, q: Floats, shape: Floats) -> Floats:  # noqa: ARG002
+    def upper_quantile(self, q: Floats, shape: Floats) -> Floats:  # noqa: ARG002 - see `rate`
         """The x with P(product > x) = q, to some 1e-3 standard deviations."""
         return np.exp(np.interp(np.log(q), self.log_survival[::-1], self.places[::-1]))
 
-    def lower_quantile(self, log_p: Floats, shape: Floats) -> Floats:  # noqa: ARG002
+    def lower_quantile(self, log_p: Floats, shape: Floats) -> Floats:  # noqa: ARG002 - see `rate`
         """An x that is undercut with at most the probability e^log_p, about."""
         one, other = (s.law.lower_quantile(log_p, s.shape) for s in self.factors)
         return np.maximum(one, _SMALLEST) * np.maximum(other, _SMALLEST)
 
-    def at_score(self, z: Floats, shape: Floats) -> Floats:  # noqa: ARG002
+    def at_score(self, z: Floats, shape: Floats) -> Floats:  # noqa: ARG002 - see `rate`
         """About the x of that score: its logarithm's standard deviations."""
         one, other = (log_sd(s.law, s.shape) for s in self.factors)
         return np.exp(float(np.hypot(one, other)) * z)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import msgspec
+import numpy as np
 from numpy.typing import NDArray
 
 from service.model.axis_values import AxisValues
@@ -93,6 +94,8 @@ def _changing(scenarios: Sequence[Scenario]) -> dict[str, NDArray[Any]]:
 def _differ(column: NDArray[Any]) -> bool:
     if column.ndim > 1:
         return bool((column != column[:1]).any())
-    first = column[0]
-    # An absent number is NaN, which is unequal to itself; a table of quantiles is compared whole.
-    return any(value != first and not (value != value and first != first) for value in column)  # noqa: PLR0124
+    if column.dtype == object:
+        # A table of quantiles is compared whole.
+        return any(value != column[0] for value in column)
+    # An absent number is NaN, and all of them are one value.
+    return len(np.unique(column)) > 1

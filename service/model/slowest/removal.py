@@ -8,6 +8,9 @@ from numpy.typing import NDArray
 from service.model.fleet import Fleet
 from service.model.laws.law import Floats
 
+NO_GPU = 1e-9
+"""Expected numbers are whole but for round-off."""
+
 
 def without_removed(fleet: Fleet) -> Fleet:
     """The fleet with its `num_removed` slowest GPUs gone, where that can be told exactly.
@@ -26,6 +29,13 @@ def without_removed(fleet: Fleet) -> Fleet:
     if fleet.node is None and all(source is None for source in per_step):
         return replace(fleet, num_backup=fleet.num_backup + fleet.num_removed)
     return fleet
+
+
+def slowest_class(fleet: Fleet) -> Floats:
+    """(points,) factor of the slowest class that takes part, as if nothing were drawn."""
+    there = without_removed(fleet).num_gpus > NO_GPU
+    slowest: Floats = np.where(there, fleet.mean, 0.0).max(axis=0)
+    return slowest
 
 
 def _without_slowest(num_gpus: Floats, mean: Floats, num_removed: NDArray[np.int64]) -> Floats:
