@@ -162,9 +162,15 @@ def _is_absent(path: str, default: Any) -> bool:
     leaf = leaves().get(path)
     if default is msgspec.NODEFAULT:
         return False
+    if isinstance(default, Struct):
+        return all(
+            _is_absent(f"{path}.{field.encode_name}", getattr(default, field.name))
+            for field in msgspec.structs.fields(default)
+        )
     if leaf is None:
-        return default is None or isinstance(default, Struct | tuple | str)
-    return bool(default is None or coded(leaf, default) == leaf.absent)
+        return default is None or isinstance(default, tuple | str)
+    # A switch that is off tells nothing.
+    return bool(default is None or default is False or coded(leaf, default) == leaf.absent)
 
 
 def joined(parts: Sequence[Columns]) -> Columns:

@@ -8,9 +8,11 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 from service.model.distributions import Distribution
+from service.model.parts.bounds import MAX_TIME_MS, TimeMs
+from service.model.parts.communication import Communication, Fixed
+from service.model.parts.overlap import NoOverlap, Overlap
+from service.model.parts.synchronization import EveryStep, Synchronization
 
-# Far above any real step; keeps every product and sum of the kernel finite.
-MAX_TIME_MS = 1e12
 # RFC 8785 digests take whole numbers up to 2^53 - 1, as JSON readers everywhere do.
 MAX_SEED = 2**53 - 1
 MAX_SLOW_GROUPS = 16
@@ -20,18 +22,7 @@ MIN_COMPUTE_MS = 1e-9
 MAX_GPUS = 10_000_000
 # Every spare and every evicted GPU is one drawn by itself.
 MAX_STANDING_BY = 1_024
-MAX_BACKUP_WORKERS = 256
 MAX_NODE_GPUS = 1_024
-
-TimeMs = Annotated[float, Meta(ge=0, le=MAX_TIME_MS)]
-
-
-class Fixed(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Communication that takes the same time at every cluster size."""
-
-    # Not msgspec's tag: that is demanded only where there is another kind to tell apart.
-    kind: Literal["fixed"]
-    allreduce_ms: Annotated[TimeMs, Meta(description="All-reduce time per step, ms.")] = 0.0
 
 
 class SlowGroup(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -117,30 +108,6 @@ class Strong(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     ]
 
 
-class EveryStep(
-    Struct,
-    frozen=True,
-    kw_only=True,
-    forbid_unknown_fields=True,
-    tag_field="kind",
-    tag="every_step",
-):
-    """Every step ends when its slowest GPU is done."""
-
-
-class BackupWorkers(
-    Struct,
-    frozen=True,
-    kw_only=True,
-    forbid_unknown_fields=True,
-    tag_field="kind",
-    tag="backup_workers",
-):
-    """A step ends when all but `count` GPUs are done; the others abandon it."""
-
-    count: Annotated[int, Meta(ge=0, le=MAX_BACKUP_WORKERS, description="GPUs not waited for.")]
-
-
 class Failures(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Fail-stop failures and checkpoints: the rate is given in one of two ways."""
 
@@ -183,7 +150,17 @@ class Scenario(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         ),
     ]
     load_ms: Annotated[TimeMs, Meta(description="Data loading before compute, per step, ms.")] = 0.0
-    communication: Fixed = Fixed(kind="fixed")
+    backward_fraction: Annotated[
+        float,
+        Meta(
+            gt=0,
+            lt=1,
+            description="Share of compute_ms that is backward: the window that can hide "
+            "communication. With m accumulated micro-steps only the last backward hides: 2/3 / m.",
+        ),
+    ] = 2 / 3
+    communication: Communication = Fixed()
+    overlap: Overlap = NoOverlap()
     slow_groups: Annotated[tuple[SlowGroup, ...], Meta(max_length=MAX_SLOW_GROUPS)] = ()
     variability: Variability = Variability()
     gpus_per_node: Annotated[
@@ -200,7 +177,7 @@ class Scenario(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             "of a step is divided (strong)."
         ),
     ] = "weak"
-    synchronization: EveryStep | BackupWorkers = EveryStep()
+    synchronization: Synchronization = EveryStep()
     num_spare_gpus: Annotated[
         int,
         Meta(

@@ -9,7 +9,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from service.model.columns import columns_of, joined
-from service.model.fields import MAX_BACKUP_WORKERS, MAX_STANDING_BY, Scenario
+from service.model.fields import MAX_STANDING_BY, Scenario
+from service.model.parts.synchronization import MAX_BACKUP_WORKERS
 from service.model.problems import InvalidScenario
 from service.model.remedy.remedy_kinds import (
     COUNTED,

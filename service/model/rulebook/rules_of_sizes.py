@@ -2,7 +2,8 @@
 
 from service.model.active import is_active, num_backup, num_removed
 from service.model.columns import COUNT, SPEED, Columns
-from service.model.fields import BackupWorkers, Scenario
+from service.model.fields import Scenario
+from service.model.parts.synchronization import BackupWorkers
 from service.model.rulebook.rule import Mask, Rule
 
 

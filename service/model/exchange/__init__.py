@@ -1,0 +1,1 @@
+"""How long messages take, and what hides them."""

@@ -1,0 +1,1 @@
+"""Parts of a scenario: their fields, units and bounds."""

@@ -1,0 +1,10 @@
+"""Bounds that the times of all fields share."""
+
+from typing import Annotated
+
+from msgspec import Meta
+
+# Far above any real step; keeps every product and sum of the kernel finite.
+MAX_TIME_MS = 1e12
+
+TimeMs = Annotated[float, Meta(ge=0, le=MAX_TIME_MS)]
