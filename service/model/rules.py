@@ -10,6 +10,7 @@ from service.model.columns import Columns
 from service.model.fields import Scenario
 from service.model.problems import Problem
 from service.model.rulebook.rule import Mask
+from service.model.rulebook.rules_of_exchange import EXCHANGE_RULES
 from service.model.rulebook.rules_of_jobs import JOB_RULES
 from service.model.rulebook.rules_of_laws import LAW_RULES
 from service.model.rulebook.rules_of_sizes import (
@@ -28,6 +29,7 @@ _RULES = (
     *JOB_RULES,
     *LAW_RULES,
     STANDING_BY_IN_NODES,
+    *EXCHANGE_RULES,
 )
 
 FAILURES = ("", *(rule.code for rule in _RULES))

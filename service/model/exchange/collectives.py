@@ -18,18 +18,9 @@ from service.model.exchange.message_times import MessageTimes
 from service.model.exchange.messages import fills_nodes, message_bytes, num_ranks
 from service.model.exchange.nccl import RING_ONLY, TREE_ONLY, nccl_ring, nccl_tree
 from service.model.leaves import leaves
+from service.model.results import COLLECTIVES
 
-ALGORITHMS = (
-    "fixed",
-    "ring",
-    "tree",
-    "hierarchical",
-    "transfer",
-    "nccl_ring",
-    "nccl_tree",
-    "measured",
-)
-"""Appended to, never reordered: stored columns hold positions."""
+ALGORITHMS = COLLECTIVES
 
 FIXED, RING, TREE, HIERARCHICAL, AUTO, TRANSFER, NCCL, MEASURED = (
     1 + leaves()["communication.kind"].labels.index(kind)
@@ -74,7 +65,7 @@ class Exchange(NamedTuple):
 
 def exchange_of(columns: Columns) -> Exchange:
     """The all-reduce of the whole message at every point; NaN where its inputs are missing."""
-    return _exchange(columns, tuple(_TIMES))
+    return _with_measured(columns, _exchange(columns, tuple(_TIMES)))
 
 
 def part_ms(columns: Columns, share: Floats, exchange: Exchange | None = None) -> Floats:
@@ -131,7 +122,7 @@ def _exchange(columns: Columns, names: tuple[str, ...]) -> Exchange:
         allowed, times = _ALLOWED[name](columns), _TIMES[name]
         if allowed.any():
             found = _faster(found, ALGORITHMS.index(name), allowed, times(columns))
-    return _with_measured(columns, found)
+    return found
 
 
 def _fixed(columns: Columns) -> Exchange:

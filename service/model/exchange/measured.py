@@ -13,12 +13,15 @@ def measured_ms(columns: Columns, size_bytes: Floats) -> Floats:
     time is returned: rules refuse those points. Sizes must ascend, as rules demand.
     """
     times = np.empty(size_bytes.shape)
+    # No curve begins below a byte, and nothing has no logarithm.
+    wanted = np.maximum(size_bytes, 1.0)
     sizes_of = columns["communication.sizes_bytes"].tolist()
     times_of = columns["communication.times_ms"].tolist()
-    curves: dict[tuple[tuple[float, ...], tuple[float, ...]], list[int]] = {}
-    for row, curve in enumerate(zip(sizes_of, times_of, strict=True)):
-        curves.setdefault(curve, []).append(row)
-    for (known_bytes, known_ms), rows in curves.items():
-        of_curve = np.log(size_bytes[..., rows])
-        times[..., rows] = np.exp(np.interp(of_curve, np.log(known_bytes), np.log(known_ms)))
+    # The points of a grid share few curves: told apart as objects, not number by number.
+    curves: dict[tuple[int, int], list[int]] = {}
+    for row, (sizes, known_ms) in enumerate(zip(sizes_of, times_of, strict=True)):
+        curves.setdefault((id(sizes), id(known_ms)), []).append(row)
+    for rows in curves.values():
+        known = np.log(sizes_of[rows[0]]), np.log(times_of[rows[0]])
+        times[..., rows] = np.exp(np.interp(np.log(wanted[..., rows]), *known))
     return times

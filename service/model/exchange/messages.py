@@ -35,7 +35,8 @@ def num_ranks(columns: Columns) -> Floats:
 def ranks_per_node(columns: Columns) -> Floats:
     """(points,) g, the data-parallel ranks of a node: all of them where they share one."""
     of_node = np.maximum(columns["gpus_per_node"] // columns["tensor_parallel_size"], 1)
-    return np.minimum(of_node.astype(np.float64), num_ranks(columns))
+    shared: Floats = np.minimum(of_node.astype(np.float64), num_ranks(columns))
+    return shared
 
 
 def fills_nodes(columns: Columns) -> NDArray[np.bool_]:
@@ -70,9 +71,10 @@ def _rest_share(columns: Columns) -> Floats:
 
 def _least_listed(columns: Columns) -> Floats:
     """(points,) the smallest of the listed shares over their sum; NaN where none are listed."""
-    return np.array(
-        [
-            np.nan if shares is None else min(shares) / sum(shares)
-            for shares in columns["overlap.bucket_shares"].tolist()
-        ]
-    )
+    lists = columns["overlap.bucket_shares"].tolist()
+    # The points of a grid share few lists.
+    least = {
+        id(shares): np.nan if shares is None else min(shares) / sum(shares)
+        for shares in {id(shares): shares for shares in lists}.values()
+    }
+    return np.array([least[id(shares)] for shares in lists])

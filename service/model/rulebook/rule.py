@@ -11,6 +11,8 @@ from service.model.fields import Scenario
 from service.model.problems import Problem
 
 Mask = NDArray[np.bool_]
+Said = tuple[str, str]
+"""A pointer and a sentence."""
 
 
 class Rule(NamedTuple):
@@ -22,7 +24,7 @@ class Rule(NamedTuple):
 
     code: str
     broken: Callable[[Columns], Mask]
-    said: Callable[[Scenario], tuple[str, str]]
+    said: Callable[[Scenario], Said]
     about: str | None = None
 
     def problem(self, scenario: Scenario) -> Problem:
