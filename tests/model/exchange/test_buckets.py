@@ -1,123 +1,114 @@
-"""Buckets against a walk through time of every rank."""
-
-import csv
-import json
-from pathlib import Path
-
 import numpy as np
 import pytest
 
-from service.model.exchange.buckets import Runs, Window, bucket_lines
-from service.model.exchange.lines import Lines
-from service.model.laws.law import Floats
+from service.model.columns import Columns, columns_of, joined
+from service.model.exchange.buckets import (
+    bucket_lines,
+    last_bucket_ms,
+    num_buckets,
+    runs_of,
+    window_of,
+)
+from service.model.exchange.collectives import exchange_of
+from service.model.fields import Scenario
+from service.model.parts.communication import Communication, Fixed, Link, Measured, Transfer
+from service.model.parts.overlap import Buckets, NoOverlap, Overlap
 
-ORACLE = Path(__file__).parents[1] / "data" / "communication.csv"
-
-
-def _oracle(model: str) -> list[tuple[dict[str, float], float, float]]:
-    with ORACLE.open(encoding="utf-8") as file:
-        rows = [row for row in csv.DictReader(file) if row["model"] == model]
-    return [(json.loads(r["inputs"]), float(r["expected"]), float(r["tolerance"])) for r in rows]
-
-
-def walked_ms(factors: Floats, shares: Floats, costs: Floats, window: Window) -> Floats:
-    """(cases,) end of a step; factors (ranks, cases), shares and costs (buckets, cases).
-
-    A bucket begins when the channel is free and every rank has computed as much as it needs; while
-    it travels every rank computes by 1 + contention slower.
-    """
-    done = np.zeros_like(factors)
-    now = np.zeros(factors.shape[1])
-    needed = window.forward_ms + window.backward_ms * np.cumsum(shares, axis=0)
-    for need, cost in zip(needed, costs, strict=True):
-        idle = np.maximum((need - done) * factors, 0).max(axis=0)
-        done += (idle + cost / (1 + window.contention_fraction)) / factors
-        now += idle + cost
-    return now
+# 1 ms of latency and 1 MB a ms: a message of 100 MB takes 101 ms.
+TRANSFER = Transfer(
+    link=Link(latency_us=1000, bandwidth_gigabytes_per_s=1),
+    message_bytes=200e6,
+    compression_ratio=2,
+)
 
 
-def _random_window(rng: np.random.Generator, num_cases: int) -> Window:
-    return Window(
-        forward_ms=rng.uniform(0, 200, num_cases),
-        backward_ms=rng.uniform(10, 300, num_cases),
-        contention_fraction=rng.choice([0.0, 0.189, 0.4, 3.0], num_cases),
+def _columns(overlap: Overlap, communication: Communication = TRANSFER) -> Columns:
+    return columns_of(
+        Scenario(
+            num_gpus=8,
+            compute_ms=300,
+            load_ms=30,
+            backward_fraction=0.6,
+            communication=communication,
+            overlap=overlap,
+        )
     )
 
 
-@pytest.mark.parametrize("num_buckets", [1, 2, 5, 13])
-def test_unequal_buckets_of_unequal_ranks_are_the_walk(num_buckets: int) -> None:
-    rng = np.random.default_rng(num_buckets)
-    num_cases = 2000
-    window = _random_window(rng, num_cases)
-    shares = rng.dirichlet(np.full(num_buckets, 0.7), num_cases).T
-    costs = rng.exponential(rng.choice([1.0, 10.0, 40.0], num_cases), (num_buckets, num_cases))
-    factors = rng.uniform(0.5, 2.0, (rng.integers(1, 5), num_cases))
-    lines = bucket_lines(window, Runs(np.ones_like(shares), shares, costs))
-    expected = walked_ms(factors, shares, costs, window)
-    np.testing.assert_allclose(lines.value(factors.max(axis=0)), expected, rtol=1e-12)
+def _value(columns: Columns) -> float:
+    return float(bucket_lines(columns).value(np.ones(1))[0])
 
 
-def test_runs_of_equal_buckets_are_the_walk() -> None:
-    rng = np.random.default_rng(7)
-    num_cases = 3000
-    window = _random_window(rng, num_cases)
-    counts = rng.integers(0, 6, (3, num_cases)).astype(float)
-    counts[1] = np.maximum(counts[1], 1)
-    weights = np.where(counts > 0, rng.uniform(0.1, 1, (3, num_cases)), 0.0)
-    shares = weights / (counts * weights).sum(axis=0)
-    costs = np.where(counts > 0, rng.exponential(20.0, (3, num_cases)), 0.0)
-    lines = bucket_lines(window, Runs(counts, shares, costs))
-    factor = rng.uniform(0.5, 2.0, (1, num_cases))
-    # One bucket after the other: those that a run lacks cost nothing and hold nothing.
-    there = (np.arange(5)[:, None] < counts[:, None]).reshape(15, num_cases)
-    each = [np.repeat(of_run, 5, axis=0) * there for of_run in (shares, costs)]
-    expected = walked_ms(factor, each[0], each[1], window)
-    np.testing.assert_allclose(lines.value(factor[0]), expected, rtol=1e-12)
+def test_window_is_compute_and_its_backward_part() -> None:
+    window = window_of(_columns(Buckets(num_buckets=4, contention_fraction=0.2)))
+    assert [part.tolist() for part in window] == [[120.0], [180.0], [0.2]]
+    assert window_of(_columns(NoOverlap())).contention_fraction.tolist() == [0.0]
 
 
-def test_equal_buckets_are_two_lines_however_many() -> None:
-    num_buckets = np.array([1.0, 2.0, 65_536.0])
-    window = Window(np.full(3, 100.0), np.full(3, 200.0), np.full(3, 0.25))
-    cost = 80.0 / num_buckets
-    lines = bucket_lines(window, Runs(num_buckets[None], 1 / num_buckets[None], cost[None]))
-    assert lines.slope.shape == (2, 3)
-    np.testing.assert_allclose(lines.slope[0], [300.0, 200.0, 100 + 200 / 65_536])
-    np.testing.assert_allclose(lines.slope[1], 300.0)
-    # c + theta (K - 1) c with theta = 0.25 / 1.25, and K c.
-    np.testing.assert_allclose(lines.offset[1], [80.0, 48.0, (1 + 0.2 * 65_535) * 80 / 65_536])
-    np.testing.assert_allclose(lines.offset[0], 80.0)
+def test_equal_buckets() -> None:
+    columns = _columns(Buckets(num_buckets=4))
+    runs = runs_of(columns, exchange_of(columns))
+    assert num_buckets(columns).tolist() == [4.0]
+    assert runs.cost_ms.tolist() == [[26.0]]
+    assert last_bucket_ms(runs).tolist() == [26.0]
+    assert _value(columns) == 300 + 26
 
 
-@pytest.mark.parametrize(("inputs", "expected", "tolerance"), _oracle("ddp_step_s"))
-def test_equal_buckets_of_the_oracle(
-    inputs: dict[str, float], expected: float, tolerance: float
-) -> None:
-    lines = _oracle_lines(inputs)
-    assert lines.value(np.array([1.0]))[0] == pytest.approx(expected, abs=tolerance)
+def test_buckets_of_bytes_are_full_ones_and_the_rest() -> None:
+    # Sizes before compression: 60, 60, 60 and 20 of 200 MB; they travel as 30 and 10 MB.
+    columns = _columns(Buckets(bucket_bytes=60e6))
+    runs = runs_of(columns)
+    assert num_buckets(columns).tolist() == [4.0]
+    assert runs.num_buckets.tolist() == [[3.0], [1.0]]
+    np.testing.assert_allclose(runs.share, [[0.3], [0.1]])
+    np.testing.assert_allclose(runs.cost_ms, [[31.0], [11.0]])
+    np.testing.assert_allclose(last_bucket_ms(runs), [11.0])
+    # The last full one is ready after 120 + 162 and has passed 31 later: the rest waits for it.
+    assert _value(columns) == pytest.approx(282 + 31 + 11)
 
 
-@pytest.mark.parametrize(
-    ("inputs", "expected", "tolerance"), _oracle("hta_overlap_ratio_last_rank")
-)
-def test_hidden_fraction_of_the_oracle(
-    inputs: dict[str, float], expected: float, tolerance: float
-) -> None:
-    slowness = inputs["slowness"]
-    slowest = max(slowness)  # type: ignore[call-overload]
-    step = _oracle_lines(inputs).value(np.array([slowest]))[0]
-    exposed = step - slowest * (inputs["fwd"] + inputs["bwd"])
-    assert 1 - exposed / inputs["comm_total"] == pytest.approx(expected, abs=tolerance)
+@pytest.mark.parametrize("bucket_bytes", [50e6, 200e6, 1e12])
+def test_buckets_of_bytes_that_fit(bucket_bytes: float) -> None:
+    count = 4 if bucket_bytes == 50e6 else 1
+    columns = _columns(Buckets(bucket_bytes=bucket_bytes))
+    assert num_buckets(columns).tolist() == [count]
+    assert _value(columns) == pytest.approx(_value(_columns(Buckets(num_buckets=count))))
 
 
-def _oracle_lines(inputs: dict[str, float]) -> Lines:
-    count = np.array([[float(inputs["buckets"])]])
-    window = Window(np.array([inputs["fwd"]]), np.array([inputs["bwd"]]), np.array([0.0]))
-    return bucket_lines(window, Runs(count, 1 / count, inputs["comm_total"] / count))
+def test_a_message_of_nothing_is_one_bucket() -> None:
+    nothing = Transfer(link=TRANSFER.link, message_bytes=0)
+    columns = _columns(Buckets(bucket_bytes=1e6), nothing)
+    assert num_buckets(columns).tolist() == [1.0]
+    assert _value(columns) == 301.0
 
 
-def test_contention_while_the_channel_is_busy_only() -> None:
-    count = np.array([[10.0]])
-    window = Window(np.array([0.1]), np.array([0.2]), np.array([0.189]))
-    lines = bucket_lines(window, Runs(count, 1 / count, 0.1 / count))
-    # Design page "The model", section 5.
-    assert lines.value(np.array([1.0]))[0] == pytest.approx(0.3243, abs=5e-5)
+def test_listed_buckets_beside_others() -> None:
+    parts = [
+        _columns(Buckets(bucket_shares=(1, 2, 1))),
+        _columns(NoOverlap()),
+        _columns(Buckets(bucket_shares=(3, 1))),
+        _columns(Buckets(bucket_bytes=60e6)),
+        _columns(Buckets(bucket_shares=(1, 2, 1))),
+        _columns(Buckets(num_buckets=20), Fixed(allreduce_ms=80)),
+    ]
+    columns = joined(parts)
+    runs = runs_of(columns)
+    assert num_buckets(columns).tolist() == [3.0, 1.0, 2.0, 4.0, 3.0, 20.0]
+    np.testing.assert_allclose(runs.num_buckets.sum(axis=0), num_buckets(columns))
+    np.testing.assert_allclose((runs.num_buckets * runs.share).sum(axis=0), 1.0)
+    np.testing.assert_allclose(last_bucket_ms(runs), [26.0, 101.0, 26.0, 11.0, 26.0, 4.0])
+    together = bucket_lines(columns).value(np.ones(6))
+    np.testing.assert_allclose(together, [_value(part) for part in parts], rtol=1e-15)
+
+
+def test_measured_buckets_are_those_of_the_curve() -> None:
+    curve = Measured(sizes_bytes=(1e6, 1e9), times_ms=(10.0, 100.0), message_bytes=100e6)
+    columns = joined(
+        [
+            _columns(Buckets(bucket_shares=(1, 99)), curve),
+            _columns(Buckets(bucket_shares=(1, 1, 98)), curve),
+        ]
+    )
+    # Straight in log-log: 10 ms x (bytes / 1 MB)^(1/3).
+    expected = [[10.0, 10.0], [10 * 99 ** (1 / 3), 10.0], [0.0, 10 * 98 ** (1 / 3)]]
+    np.testing.assert_allclose(runs_of(columns).cost_ms, expected)
