@@ -118,6 +118,14 @@ def highest(parts: Sequence[Lines]) -> Lines:
     )
 
 
+def summed(first: Lines, second: Lines) -> Lines:
+    """The sum of two maxima at the same points: the maximum of the sums of their lines."""
+    num_points = first.slope.shape[1]
+    slope = first.slope[:, np.newaxis] + second.slope
+    offset = first.offset[:, np.newaxis] + second.offset
+    return envelope(slope.reshape(-1, num_points), offset.reshape(-1, num_points))
+
+
 def joined(parts: Sequence[Lines]) -> Lines:
     """The points of all parts, in their order."""
     num_lines = max(len(part.slope) for part in parts)

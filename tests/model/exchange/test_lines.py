@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from service.model.exchange.lines import Lines, envelope, highest, joined, scaled
+from service.model.exchange.lines import Lines, envelope, highest, joined, scaled, summed
 from service.model.laws.law import Floats
 
 S = np.concatenate([np.linspace(0, 4, 401), np.geomspace(4, 1e6, 200)])
@@ -102,3 +102,14 @@ def test_highest_is_the_maximum_of_several() -> None:
     flat = Lines(np.array([[0.0]]), np.array([[5.0]]))
     s = np.array([[0.0], [3.0], [4.0]])
     assert highest([one, flat]).value(s).tolist() == [[5.0], [5.0], [6.0]]
+
+
+def test_summed_is_the_sum_of_both() -> None:
+    rng = np.random.default_rng(3)
+    one, two = (
+        envelope(rng.uniform(0, 3, (lines, 200)), rng.normal(0, 1, (lines, 200)))
+        for lines in (4, 6)
+    )
+    s = rng.uniform(0, 5, (50, 200))
+    expected = one.value(s) + two.value(s)
+    np.testing.assert_allclose(summed(one, two).value(s), expected, rtol=1e-13, atol=1e-13)
