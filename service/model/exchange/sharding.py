@@ -22,7 +22,7 @@ A chain leaves backward's layers for the channel once at most in the middle: two
 are longer, and what it gains is convex in how long each part is, so that only these ends count.
 Derived here, checked by a walk through time. The sums over layers of the reference notes (3.3),
 a + (L-1) max(f, a) + f and max(b, a) + (L-2) max(b, a + r) + max(b, r) + r, are the same for equal
-layers and d = 1; with deeper prefetch, where gathers overtake scatters, they are too long, by 7.7 %
+layers and d = 1; with deeper prefetch, where gathers overtake scatters, they are too long, by 8.6 %
 at most where b = 2 f and a = r.
 """
 
