@@ -33,14 +33,18 @@ Mean = Callable[[Fleet], Floats]
 class Factors:
     """Of `points` clusters of one structure.
 
-    slowest  of a step with everything in it
-    mean_se  (points,) standard error of the mean; 0 where nothing was sampled
-    without  (causes, points) expected slowest factor once the causes up to this one are off; it
-             never rises along the causes but after backup_workers and where GPUs stand by (the
-             best of those that differ are better than nominal), and ends at 1
+    slowest  of a step with everything in it; without a barrier, of what lasts
+    step     what the step takes, as a factor: compute x it + the serial rest is the step
+    rest     (points,) mean of `step` if the load were not hidden behind the step before
+    mean_se  (points,) standard error of the mean of `step`; 0 where nothing was sampled
+    without  (causes, points) that mean once the causes up to this one are off; it never rises
+             along the causes but after backup_workers and where GPUs stand by (the best of those
+             that differ are better than nominal), and ends at that of equal GPUs
     """
 
     slowest: Slowest
+    step: Slowest
+    rest: Floats
     without: Floats
     mean_se: Floats
 
@@ -48,33 +52,37 @@ class Factors:
         """Some of the points, or points again."""
         return Factors(
             slowest=self.slowest.taken(rows),
+            step=self.step.taken(rows),
+            rest=self.rest[rows],
             without=self.without[:, rows],
             mean_se=self.mean_se[rows],
         )
 
 
-def factors_of(fleet: Fleet, slowest: Slowest, mean_se: Floats, expected: Mean) -> Factors:
-    """The counterfactuals of a fleet whose own slowest factor is known, with its standard error.
+def without_causes(fleet: Fleet, step: Slowest, expected: Mean) -> Floats:
+    """(causes, points) the counterfactuals of a fleet whose own step is known.
 
-    `expected` gives (points,) the slowest factor of a fleet.
+    `expected` gives (points,) the mean of a fleet's step, as a factor.
     """
     without = np.empty((len(CAUSES), fleet.num_points))
+    nominal = fleet.step_at(np.ones(fleet.num_points))
     may_rise = fleet.num_removed > 0
-    last = slowest.mean
+    last = step.mean
     for row, cause in enumerate(CAUSES):
         rest = _switched_off(fleet, cause)
-        if rest is not None and cause == "common":
+        if rest is not None and cause == "common" and fleet.is_plain:
             # Independent of all else and of mean 1: it moves no expectation.
             fleet = rest
         elif rest is not None:
-            mean = np.ones(fleet.num_points) if cause == CAUSES[-1] else expected(rest)
+            mean = nominal if cause == CAUSES[-1] else expected(rest)
             # What is switched off has never made a step shorter (Jensen): round-off is no gain.
             gains = may_rise | (fleet.num_backup > 0)
             last = np.where(gains, mean, np.minimum(mean, last))
             fleet = rest
         without[row] = last
-    floor = np.where(may_rise, 0.0, 1.0)
-    return Factors(slowest=slowest, without=np.maximum(without, floor), mean_se=mean_se)
+    floor = np.where(may_rise, -np.inf, nominal)
+    bounded: Floats = np.maximum(without, floor)
+    return bounded
 
 
 def _switched_off(fleet: Fleet, cause: str) -> Fleet | None:

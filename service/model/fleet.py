@@ -10,10 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from service.model.exchange.lines import Lines
 from service.model.laws.law import Floats, Law
+from service.model.recursion.pattern import Pattern
 
 Rows = slice | NDArray[np.intp]
 
+_PER_STEP = ("transient", "replica", "common", "spikes")
 _RANDOM = ("persistent", "transient", "node", "replica", "common", "spikes", "episodes")
 
 
@@ -79,6 +82,11 @@ class Fleet:
     outside_ratio          (points,) time of a step outside of compute / nominal compute time
     num_removed            (points,) int64, the so many persistently slowest GPUs do not take part
     num_backup             (points,) int64, a step ends without its so many last GPUs
+    lines                  what a step takes given its slowest factor, as a factor; None: the factor
+    rest_lines             likewise, if the load were not hidden; None: it is not
+    round_steps            (points,) int64 steps whose mean a GPU's factors enter with; None: one
+    pattern                who waits for whom where no barrier ends every step or round; it holds
+                           where something varies from step to step, otherwise the lines do
     """
 
     num_gpus: Floats
@@ -96,6 +104,10 @@ class Fleet:
     common: Source | None = None
     spikes: Spikes | None = None
     episodes: Episodes | None = None
+    lines: Lines | None = None
+    rest_lines: Lines | None = None
+    round_steps: NDArray[np.int64] | None = None
+    pattern: Pattern | None = None
 
     @property
     def num_points(self) -> int:
@@ -106,6 +118,21 @@ class Fleet:
     def is_random(self) -> bool:
         """Whether anything varies."""
         return any(getattr(self, name) is not None for name in _RANDOM)
+
+    @property
+    def varies_per_step(self) -> bool:
+        """Whether anything is drawn anew each step."""
+        return any(getattr(self, name) is not None for name in _PER_STEP)
+
+    @property
+    def is_simulated(self) -> bool:
+        """Whether only a recursion tells how long steps take."""
+        return self.pattern is not None and self.varies_per_step
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether a step takes what its slowest GPU takes, and no more is to it."""
+        return self.lines is None and self.round_steps is None and self.pattern is None
 
     @property
     def stands_by_lastingly(self) -> bool:
@@ -121,6 +148,10 @@ class Fleet:
         if there in (["transient"], ["persistent"]) and plain:
             return self.transient or self.persistent
         return None
+
+    def step_at(self, slowest: Floats) -> Floats:
+        """(points,) what a step takes, as a factor, whose slowest factor is this."""
+        return slowest if self.lines is None else self.lines.value(slowest)
 
     def part(self, rows: Rows) -> "Fleet":
         """Some of the points."""

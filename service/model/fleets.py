@@ -1,6 +1,6 @@
 """Columns as fleets: points of one structure, as the mathematics of the barrier take them."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,19 @@ from service.model.columns import COUNT, SPEED, Columns, Floats
 from service.model.distributions import Table, law_of
 from service.model.fleet import Episodes, Fleet, Source, Spikes
 from service.model.slowest.barrier import SMALLEST_CV
+from service.model.laws.averages import average_keys
+from service.model.patterns import pattern_of
+from service.model.step_lines import step_lines_of
 from service.model.times import compute_ms, outside_ms
+from service.model.waiting import (
+    BUCKETS,
+    averages_rounds,
+    hides_load,
+    interval_steps,
+    is_local,
+    is_serial,
+    needs_recursion,
+)
 
 Rows = NDArray[np.intp]
 
@@ -44,6 +56,9 @@ def structures_of(columns: Columns) -> list[Structure]:
     structure = _told_apart(structure, occupancy(columns) > 0)
     structure = _told_apart(structure, num_removed(columns) > 0)
     structure = _told_apart(structure, num_backup(columns) > 0)
+    structure = _told_apart(structure, _ways_of_waiting(columns))
+    if averages_rounds(columns).any():
+        structure = _told_apart(structure, _tables_of_rounds(columns, structure))
     found = []
     for code in range(int(structure.max(initial=-1)) + 1):
         rows = np.flatnonzero(structure == code)
@@ -61,6 +76,35 @@ def _told_apart(structure: NDArray[np.int64], by: NDArray[np.generic]) -> NDArra
     return found.astype(np.int64)
 
 
+def _ways_of_waiting(columns: Columns) -> NDArray[np.int64]:
+    """(points,) 0 where every step is one after the other; what shares a fleet has one number."""
+    shapes = [
+        ~is_serial(columns),
+        hides_load(columns),
+        averages_rounds(columns),
+        needs_recursion(columns),
+        is_local(columns),
+        columns["overlap.kind"] == BUCKETS,
+    ]
+    ways: NDArray[np.int64] = sum(
+        (shape.astype(np.int64) << place for place, shape in enumerate(shapes)),
+        start=np.zeros(columns.num_points, dtype=np.int64),
+    )
+    return np.where(is_serial(columns), 0, ways)
+
+
+def _tables_of_rounds(columns: Columns, structure: NDArray[np.int64]) -> NDArray[np.int64]:
+    """(points,) what points of a structure may share where steps are averaged over a round."""
+    keys = np.zeros(columns.num_points, dtype=np.int64)
+    for code in np.unique(structure[averages_rounds(columns)]).tolist():
+        rows = np.flatnonzero(structure == code)
+        fleet = fleet_of(columns.part(rows))
+        if fleet.round_steps is not None and fleet.varies_per_step:
+            source = fleet.transient or fleet.replica
+            keys[rows] = average_keys(source, fleet.spikes, fleet.round_steps)
+    return keys
+
+
 def _tables(columns: Columns, source: str) -> NDArray[np.int64]:
     """(points,) numbers of the tables of quantiles; 0 where there is none."""
     tables = columns.values[f"variability.{source}.quantiles"]
@@ -75,6 +119,7 @@ def fleet_of(columns: Columns) -> Fleet:
     counts, factors = _merged(columns)
     has_episodes = columns.num_points > 0 and bool((occupancy(columns) > 0).any())
     has_spikes = bool(spikes_are_active(columns).any())
+    waiting = _waiting(columns) if columns.num_points > 0 else {}
     return Fleet(
         num_gpus=counts,
         mean=factors,
@@ -86,8 +131,24 @@ def fleet_of(columns: Columns) -> Fleet:
         autocorrelation=columns["variability.autocorrelation"],
         spikes=_spikes(columns) if has_spikes else None,
         episodes=_episodes(columns) if has_episodes else None,
+        **waiting,
         **sources,
     )
+
+
+def _waiting(columns: Columns) -> dict[str, Any]:
+    """What is more to a step than its slowest GPU; nothing where all is one after the other."""
+    if is_serial(columns).all():
+        return {}
+    lines = step_lines_of(columns)
+    found: dict[str, Any] = {"lines": lines.step}
+    if hides_load(columns).any():
+        found["rest_lines"] = lines.rest
+    if averages_rounds(columns)[0]:
+        found["round_steps"] = interval_steps(columns).astype(np.int64)
+    elif needs_recursion(columns)[0]:
+        found["pattern"] = pattern_of(columns)
+    return found
 
 
 def _merged(columns: Columns) -> tuple[Floats, Floats]:

@@ -7,15 +7,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.model.columns import Columns
+from service.model.exchange_columns import exchange_columns
 from service.model.failures import failure_columns, time_ratios
 from service.model.fleets import structures_of
 from service.model.losses import loss_columns
+from service.model.nominal_steps import nominal_of
 from service.model.rank_counts import rank_count_columns
 from service.model.results import COLUMN_NAMES
 from service.model.rulebook.rules_of_laws import extrapolation
 from service.model.rules import failures
 from service.model.spreads import no_spread, spread_columns
 from service.model.steps import steps_of
+from service.model.synchronization_gain import gain_columns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,9 +46,12 @@ def evaluate(columns: Columns, *, with_spread: bool = True) -> Results:
     ratios = time_ratios(columns)
     structures = structures_of(columns)
     factors, method = steps_of(structures)
-    found: dict[str, NDArray[Any]] = dict(loss_columns(columns, factors, ratios.share))
+    nominal = nominal_of(columns)
+    found: dict[str, NDArray[Any]] = dict(loss_columns(columns, factors, nominal, ratios.share))
+    found |= exchange_columns(columns, nominal, found)
+    found |= gain_columns(columns, found["step_mean_ms"])
     if with_spread:
-        found |= spread_columns(columns, structures, factors.slowest, ratios.share)
+        found |= spread_columns(columns, structures, factors.step, ratios.share)
     else:
         found |= no_spread(columns.num_points)
     found |= failure_columns(ratios)

@@ -10,7 +10,8 @@ import numpy as np
 from service.model.active import HOURS_PER_DAY, num_backup, num_removed
 from service.model.causes import CAUSES, Factors
 from service.model.columns import Columns, Floats
-from service.model.times import compute_ms, num_held, num_used, outside_ms
+from service.model.nominal_steps import NominalStep
+from service.model.times import compute_ms, extra_steps, num_held, num_used, outside_ms
 
 # Temporaries of so many points stay in cache, and NumPy's own time per call is small.
 BLOCK_POINTS = 8192
@@ -22,7 +23,7 @@ STEPS_OF_WORK = 1000.0
 class Step(NamedTuple):
     """The times behind a loss, (points,) each.
 
-    outside, compute  ms of a step at nominal speed, beside and inside the barrier
+    outside, compute  ms of a step at nominal speed, beside and inside the barrier, one by one
     mean              expected step, ms
     per_work          T_0: ms of step for each step of work of the GPUs held
     ideal             ms
@@ -54,7 +55,7 @@ def step_of(columns: Columns, mean: Floats, time_ratio: Floats) -> Step:
         outside=outside,
         compute=compute,
         mean=expected,
-        per_work=expected * (held / (used - num_backup(columns))),
+        per_work=expected * (held / (used - num_backup(columns))) * (1 + extra_steps(columns)),
         ideal=outside + compute,
         time_ratio=time_ratio,
         used=used,
@@ -62,17 +63,21 @@ def step_of(columns: Columns, mean: Floats, time_ratio: Floats) -> Step:
     )
 
 
-def loss_columns(columns: Columns, factors: Factors, time_ratio: Floats) -> dict[str, Floats]:
+def loss_columns(
+    columns: Columns, factors: Factors, nominal: NominalStep, time_ratio: Floats
+) -> dict[str, Floats]:
     """Steps, losses, causes and work as output columns, (points,) each."""
     # Also where there is no point: the columns exist all the same.
     if columns.num_points <= BLOCK_POINTS:
         # Some are one array under two names.
-        block = _block(columns, factors, time_ratio)
+        block = _block(columns, factors, nominal, time_ratio)
         return {name: values.copy() for name, values in block.items()}
     found: dict[str, Floats] = {}
     for start in range(0, columns.num_points, BLOCK_POINTS):
         rows = slice(start, start + BLOCK_POINTS)
-        part = _block(columns.part(rows), factors.taken(rows), time_ratio[rows])
+        part = _block(
+            columns.part(rows), factors.taken(rows), nominal.part(rows), time_ratio[rows]
+        )
         for name, values in part.items():
             if name not in found:
                 found[name] = np.empty(columns.num_points)
@@ -80,63 +85,92 @@ def loss_columns(columns: Columns, factors: Factors, time_ratio: Floats) -> dict
     return found
 
 
-def _block(columns: Columns, factors: Factors, time_ratio: Floats) -> dict[str, Floats]:
-    slowest = factors.slowest
-    step = step_of(columns, slowest.mean, time_ratio)
+def _block(
+    columns: Columns, factors: Factors, nominal: NominalStep, time_ratio: Floats
+) -> dict[str, Floats]:
+    of_step = factors.step
+    step = step_of(columns, of_step.mean, time_ratio)
     outside, compute = step.outside, step.compute
     per_day = HOURS_PER_DAY * step.held
     days = columns["period_days"]
     available = per_day * days
-    causes = _causes(columns, step, factors, available)
+    causes = _causes(columns, step, factors, nominal, available)
     used_share = step.used / step.held
     lost = available * (1 - step.efficiency)
     if (time_ratio == 1).all():
         # Differences of steps, not of ratios: for small losses these keep their digits.
         lost = available / step.per_work * (step.per_work - step.ideal)
+    exposed = _exposed(columns, step, factors, nominal)
     return {
         "ideal_step_ms": step.ideal,
         "step_mean_ms": step.mean,
-        "slowest_compute_mean_ms": compute * slowest.mean,
-        "step_p50_ms": outside + compute * slowest.quantiles[:, 0],
-        "step_p95_ms": outside + compute * slowest.quantiles[:, 1],
-        "step_p99_ms": outside + compute * slowest.quantiles[:, 2],
+        "slowest_compute_mean_ms": compute * factors.slowest.mean,
+        "step_p50_ms": outside + compute * of_step.quantiles[:, 0],
+        "step_p95_ms": outside + compute * of_step.quantiles[:, 1],
+        "step_p99_ms": outside + compute * of_step.quantiles[:, 2],
         "efficiency_fraction": step.efficiency,
         "useful_compute_fraction": time_ratio * compute / step.per_work,
         "displayed_utilization_fraction": time_ratio
         * used_share
-        * (1.0 - columns["load_ms"] / step.mean),
+        * (1.0 - exposed["exposed_load_ms"] / step.mean),
         "time_ratio_fraction": time_ratio,
         "gpu_hours_available_per_day": per_day,
         "gpu_hours_lost_per_day": lost / days,
         "gpu_hours_available": available,
         "gpu_hours_lost": lost,
         "gpu_hours_not_useful": available - causes["gpu_hours_useful"],
-        "gpu_hours_above_nominal": lost,
+        "gpu_hours_above_nominal": np.where(
+            nominal.is_serial, lost, available - available * time_ratio * nominal.ms / step.per_work
+        ),
         "gpu_hours_lost_se": available
         * step.efficiency
         * (step.compute / step.mean)
         * factors.mean_se,
         **causes,
+        **exposed,
         **_groups(causes, lost),
         **_work(columns, step),
     }
 
 
-def _causes(columns: Columns, step: Step, factors: Factors, available: Floats) -> dict[str, Floats]:
+def _exposed(
+    columns: Columns, step: Step, factors: Factors, nominal: NominalStep
+) -> dict[str, Floats]:
+    """Of load and communication, what a step is longer by; without a barrier at nominal speed."""
+    load = columns["load_ms"]
+    rest = step.outside - load + step.compute * factors.rest
+    communication = rest - step.compute * factors.slowest.mean
+    communication = np.where(nominal.has_barrier, communication, nominal.exposed_communication_ms)
+    # Differences of nearly equal times: their round-off is neither exposed nor hidden.
+    communication = np.where(
+        nominal.is_serial, nominal.communication_ms, np.maximum(communication, 0.0)
+    )
+    return {
+        "exposed_load_ms": np.where(
+            nominal.load_is_hidden, np.maximum(step.mean - rest, 0.0), load
+        ),
+        "exposed_communication_ms": communication,
+    }
+
+
+def _causes(
+    columns: Columns, step: Step, factors: Factors, nominal: NominalStep, available: Floats
+) -> dict[str, Floats]:
     """Hours of each cause; they sum to what is available.
 
     T_0 is what a step of work costs the GPUs held. From there down: without the share of the
-    spares, without backup workers, without one source after the other, without communication,
-    without load.
+    spares, without the user's own extra steps, without backup workers, without one source after the
+    other, without communication, without load.
     """
     per_ms = available * step.time_ratio / step.per_work
-    used = step.used
-    no_spares = step.mean * (used / (used - num_backup(columns)))
-    last = no_spares
+    of_all = step.mean * (step.used / (step.used - num_backup(columns)))
+    no_spares = of_all * (1 + extra_steps(columns))
     hours = {
         "spares": per_ms * (step.per_work - no_spares),
         "failures": available * (1 - step.time_ratio),
+        "extra_steps": per_ms * of_all * extra_steps(columns),
     }
+    last = of_all
     backup, may_rise = num_backup(columns) > 0, num_removed(columns) > 0
     for cause, factor in zip(CAUSES, factors.without, strict=True):
         after = step.outside + step.compute * factor
@@ -146,9 +180,11 @@ def _causes(columns: Columns, step: Step, factors: Factors, available: Floats) -
             after = np.where(may_rise, after, np.minimum(after, last))
         hours[cause] = per_ms * (last - after)
         last = after
-    hours["communication"] = per_ms * columns["communication.allreduce_ms"]
-    hours["load"] = per_ms * columns["load_ms"]
+    hours["communication"] = per_ms * nominal.exposed_communication_ms
+    hours["load"] = per_ms * nominal.exposed_load_ms
     hours["useful"] = per_ms * step.compute
+    hours["communication_latency"] = per_ms * nominal.exposed_latency_ms
+    hours["communication_bandwidth"] = per_ms * nominal.exposed_bandwidth_ms
     return {f"gpu_hours_{cause}": values for cause, values in hours.items()}
 
 
@@ -176,6 +212,7 @@ def _work(columns: Columns, step: Step) -> dict[str, Floats]:
     steps = columns["total_steps"]
     hours_per_step = step.used * step.per_work / step.time_ratio / MS_PER_HOUR
     each = step.mean * step.used / (step.used - num_backup(columns)) / step.time_ratio
+    each *= 1 + extra_steps(columns)
     return {
         "days_to_finish": steps * each / MS_PER_DAY,
         "gpu_hours_for_total_steps": steps * hours_per_step,

@@ -17,8 +17,27 @@ REMEDIES = (
     "backup_workers",
     "balance_data",
     "checkpoint_optimal",
+    "overlap_buckets",
+    "prefetch_load",
+    "local_steps",
+    "delayed_update",
+    "hierarchical_collective",
+    "compress_gradients",
 )
 """Kinds of remedies; appended to, never reordered: stored columns hold positions."""
+
+
+COLLECTIVES = (
+    "fixed",
+    "ring",
+    "tree",
+    "hierarchical",
+    "transfer",
+    "nccl_ring",
+    "nccl_tree",
+    "measured",
+)
+"""Ways of an exchange; appended to, never reordered: stored columns hold positions."""
 
 
 class Column(Struct, frozen=True, kw_only=True):
@@ -62,6 +81,10 @@ _ATTRIBUTION = (
     _gpu_hours("slow_groups", "Lost to persistently slow GPUs: everybody waits for them."),
     _gpu_hours("communication", "Spent on exposed communication."),
     _gpu_hours("load", "Spent on exposed data loading."),
+    _gpu_hours(
+        "extra_steps",
+        "Spent on the extra steps that you say local steps or staleness cost; none is assumed.",
+    ),
 )
 
 ATTRIBUTION_COLUMNS = tuple(column.name for column in _ATTRIBUTION)
@@ -137,6 +160,65 @@ _REMEDY = (
     ),
 )
 
+_COMMUNICATION = (
+    _ms("communication_ms", "Of a step, nothing hidden: what the ideal step counts."),
+    _ms(
+        "communication_latency_ms",
+        "Of it, what messages cost whatever their size; null where the parts are not known.",
+    ),
+    _ms("communication_bandwidth_ms", "Of it, what grows with the bytes of a message."),
+    _ms(
+        "exposed_communication_ms",
+        "What communication makes a step longer by; with staleness and overlapped exchanges, and "
+        "where something varies from step to step, that at nominal speed.",
+    ),
+    _ms("exposed_load_ms", "What loading makes a step longer by."),
+    _fraction(
+        "hidden_communication_fraction",
+        "Share of the communication that is hidden: 1 - exposed / communication.",
+    ),
+    _ms("last_bucket_ms", "What can never be hidden: the last bucket, or the last scatter."),
+    Column(
+        name="best_num_buckets",
+        unit="",
+        sentence="Number of equal buckets with the shortest step at nominal speed; null where "
+        "latency is not known.",
+        kind="int64",
+    ),
+    _ms(
+        "overlap_gain_ms",
+        "What overlap takes off a step against one thing after the other; negative where it hurts.",
+    ),
+    _fraction(
+        "compute_to_communication_ratio", "Nominal compute over communication, nothing hidden."
+    ),
+    _fraction(
+        "idle_knee_ratio",
+        "Compute over communication below which GPUs begin to idle for more than what can never "
+        "be hidden; null without overlap.",
+    ),
+    Column(
+        name="collective_algorithm",
+        unit="",
+        sentence="How gradients are exchanged; of auto, the fastest.",
+        kind="enum",
+        labels=COLLECTIVES,
+    ),
+    Column(
+        name="num_data_parallel_ranks",
+        unit="",
+        sentence="Ranks among which gradients are exchanged.",
+        kind="int64",
+    ),
+    _fraction(
+        "break_even_extra_steps_fraction",
+        "Throughput over that of waiting in every step, less 1: with more extra steps than this "
+        "for the same progress, local steps or staleness do not pay. Null where every step waits.",
+    ),
+    _gpu_hours("communication_latency", "Of gpu_hours_communication, exposed latency."),
+    _gpu_hours("communication_bandwidth", "Of gpu_hours_communication, exposed bandwidth."),
+)
+
 COLUMNS: tuple[Column, ...] = (
     _ms("ideal_step_ms", "Load + compute + communication at nominal speed, nobody waits."),
     _ms("step_mean_ms", "Expected step: everybody waits for the slowest GPU."),
@@ -161,7 +243,7 @@ COLUMNS: tuple[Column, ...] = (
     _gpu_hours("not_useful", "Available minus useful, over the loss window."),
     _gpu_hours(
         "above_nominal",
-        "Lost against the same communication and synchronization at nominal speed.",
+        "Lost against the same communication, overlap and synchronization at nominal speed.",
     ),
     *_ATTRIBUTION,
     *_REDUCIBLE,
@@ -201,6 +283,7 @@ COLUMNS: tuple[Column, ...] = (
         labels=METHODS,
     ),
     *_REMEDY,
+    *_COMMUNICATION,
 )
 
 COLUMN_NAMES = tuple(column.name for column in COLUMNS)

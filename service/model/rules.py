@@ -19,6 +19,7 @@ from service.model.rulebook.rules_of_sizes import (
     TOO_MANY_SLOW_GPUS,
 )
 from service.model.rulebook.rules_of_sources import CV_TOO_LARGE, SOURCE_RULES
+from service.model.rulebook.rules_of_waiting import WAITING_RULES
 
 # Appended to, never reordered: stored chunks hold positions.
 _RULES = (

@@ -13,12 +13,14 @@ from numpy.typing import NDArray
 
 from service.model.active import HOURS_PER_DAY
 from service.model.clusters.spread import Spread, spread_of
+from service.model.clusters.spread_types import empty_spread
 from service.model.clusters.steady_spread import normal_spread
 from service.model.columns import Columns, Floats
 from service.model.fleet import Fleet
 from service.model.fleets import Rows, Structure
 from service.model.losses import MS_PER_HOUR, Step, step_of
 from service.model.results import METHODS
+from service.model.round_means import with_round_means
 from service.model.slowest.barrier import Slowest
 
 STATISTICS = ("p10", "p50", "p90")
@@ -38,19 +40,19 @@ class _Losses(NamedTuple):
 
 
 def spread_columns(
-    columns: Columns, structures: Sequence[Structure], slowest: Slowest, time_ratio: Floats
+    columns: Columns, structures: Sequence[Structure], steps: Slowest, time_ratio: Floats
 ) -> dict[str, NDArray[Any]]:
     """Quantiles, mean and deviation of the loss, with standard errors; (points,) each.
 
-    Where nothing varies all are the loss.
+    Where nothing varies all are the loss. `steps` are what steps take, as factors.
     """
-    step = step_of(columns, slowest.mean, time_ratio)
+    step = step_of(columns, steps.mean, time_ratio)
     available = HOURS_PER_DAY * step.held * columns["period_days"]
     losses = _steady(available * (1 - step.efficiency))
     for rows, part, fleet in structures:
         if fleet.is_random:
-            of_rows = step_of(part, slowest.mean[rows], time_ratio[rows])
-            spread = _spread(part, fleet, of_rows, slowest.taken(rows))
+            of_rows = step_of(part, steps.mean[rows], time_ratio[rows])
+            spread = _spread(part, fleet, of_rows, steps.taken(rows))
             found = _losses(spread, of_rows, available[rows])
             _put(losses, rows, found)
     return _named(losses, available)
@@ -63,9 +65,14 @@ def no_spread(num_points: int) -> dict[str, NDArray[Any]]:
 
 
 def _spread(columns: Columns, fleet: Fleet, step: Step, slowest: Slowest) -> Spread:
-    """Once for points that share everything that matters."""
+    """Once for points that share everything that matters; NaN where only a recursion would do."""
+    if fleet.is_simulated:
+        return empty_spread(fleet.num_points)
     window_hours = HOURS_PER_DAY * columns["period_days"]
     num_steps = window_hours * MS_PER_HOUR * step.time_ratio / step.mean
+    if fleet.round_steps is not None:
+        num_steps = num_steps / fleet.round_steps
+    fleet = with_round_means(fleet)
     if _is_noise_of_steps(fleet, slowest):
         return normal_spread(slowest.mean, slowest.variance / num_steps, fleet.outside_ratio)
     given = {

@@ -1,17 +1,22 @@
-"""The slowest factor of a step at every point, and without one cause after the other."""
+"""What a step takes at every point, and without one cause after the other."""
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from service.model.causes import CAUSES, Factors, factors_of
+from service.model.causes import CAUSES, Factors, Mean, without_causes
 from service.model.clusters.spread import Spread, spread_of
 from service.model.columns import Columns, Floats
 from service.model.fleet import Fleet, Source
 from service.model.fleets import Structure
+from service.model.recursion.pattern import Pattern
+from service.model.recursion.simulate import simulate
+from service.model.recursion.simulated import Simulated
 from service.model.results import METHODS
+from service.model.round_means import with_round_means
 from service.model.slowest.barrier import PROBABILITIES, Groups, Slowest, slowest_of
 from service.model.slowest.pooled import pooled_slowest
 from service.model.slowest.removal import slowest_class
@@ -19,6 +24,8 @@ from service.model.slowest.sizes import slowest_of_sizes
 
 CLOSED_FORM = METHODS.index("closed_form")
 QUADRATURE = METHODS.index("quadrature")
+RECURSION = METHODS.index("recursion")
+PER_STEP = {"transient": None, "replica": None, "common": None, "spikes": None}
 
 Codes = NDArray[np.int8]
 
@@ -26,30 +33,45 @@ Codes = NDArray[np.int8]
 def steps_of(structures: Sequence[Structure]) -> tuple[Factors, Codes]:
     """Factors (…, points) and methods (points,), worked out once for points that share them."""
     num_points = sum(len(structure.rows) for structure in structures)
-    slowest = Slowest(
-        mean=np.empty(num_points),
-        quantiles=np.empty((num_points, len(PROBABILITIES))),
-        variance=np.empty(num_points),
+    factors = Factors(
+        slowest=_empty(num_points),
+        step=_empty(num_points),
+        rest=np.empty(num_points),
+        without=np.empty((len(CAUSES), num_points)),
+        mean_se=np.empty(num_points),
     )
-    without = np.empty((len(CAUSES), num_points))
-    mean_se = np.empty(num_points)
     method = np.empty(num_points, dtype=np.int8)
     for structure in structures:
         rows = structure.rows
         found, method[rows] = _of_structure(structure.columns, structure.fleet)
-        slowest.mean[rows] = found.slowest.mean
-        slowest.quantiles[rows] = found.slowest.quantiles
-        slowest.variance[rows] = found.slowest.variance
-        without[:, rows] = found.without
-        mean_se[rows] = found.mean_se
-    return Factors(slowest=slowest, without=without, mean_se=mean_se), method
+        _put(factors.slowest, rows, found.slowest)
+        _put(factors.step, rows, found.step)
+        factors.rest[rows] = found.rest
+        factors.without[:, rows] = found.without
+        factors.mean_se[rows] = found.mean_se
+    return factors, method
+
+
+def _empty(num_points: int) -> Slowest:
+    return Slowest(
+        mean=np.empty(num_points),
+        quantiles=np.empty((num_points, len(PROBABILITIES))),
+        variance=np.empty(num_points),
+    )
+
+
+def _put(slowest: Slowest, rows: NDArray[np.intp], found: Slowest) -> None:
+    slowest.mean[rows] = found.mean
+    slowest.quantiles[rows] = found.quantiles
+    slowest.variance[rows] = found.variance
 
 
 def _of_structure(columns: Columns, fleet: Fleet) -> tuple[Factors, Codes]:
     if not fleet.is_random:
         return _steady(fleet), _everywhere(CLOSED_FORM, columns)
-    # What a state that lasts does to a window depends on the rest of the step.
-    key = columns.barrier_key if fleet.episodes is None else columns.step_key
+    # What hides behind what, and what a state that lasts does to a window, depends on the rest of
+    # the step.
+    key = columns.barrier_key if fleet.episodes is None and fleet.is_plain else columns.step_key
     if key is None:
         return _of_distinct(columns, fleet)
     _, first, inverse = np.unique(key, return_index=True, return_inverse=True)
@@ -61,44 +83,109 @@ def _steady(fleet: Fleet) -> Factors:
     # Without chance the GPUs that a step does not wait for are the slowest too.
     left_out = fleet.num_removed + fleet.num_backup
     factor = slowest_class(replace(fleet, num_removed=left_out))
-    without = np.repeat(slowest_class(fleet)[np.newaxis], len(CAUSES), axis=0)
-    without[-1] = 1.0
-    quantiles = np.repeat(factor[:, np.newaxis], len(PROBABILITIES), axis=1)
+    without = np.repeat(fleet.step_at(slowest_class(fleet))[np.newaxis], len(CAUSES), axis=0)
+    without[-1] = _nominal(fleet)
+    step = fleet.step_at(factor)
     return Factors(
-        slowest=Slowest(mean=factor, quantiles=quantiles, variance=np.zeros(fleet.num_points)),
+        slowest=_constant(factor),
+        step=_constant(step),
+        rest=_rest(fleet, step, lambda rest: rest.step_at(factor)),
         without=without,
         mean_se=np.zeros(fleet.num_points),
     )
 
 
+def _constant(factor: Floats) -> Slowest:
+    return Slowest(
+        mean=factor,
+        quantiles=np.repeat(factor[:, np.newaxis], len(PROBABILITIES), axis=1),
+        variance=np.zeros(len(factor)),
+    )
+
+
+def _rest(fleet: Fleet, step: Floats, expected: Mean) -> Floats:
+    """(points,) the step if the load were not hidden."""
+    if fleet.rest_lines is None:
+        return step
+    return expected(replace(fleet, lines=fleet.rest_lines, rest_lines=None))
+
+
 def _of_distinct(columns: Columns, fleet: Fleet) -> tuple[Factors, Codes]:
-    alone = fleet.only_source
+    if fleet.is_simulated:
+        return _simulated(columns, fleet), _everywhere(RECURSION, columns)
+    averaged = with_round_means(fleet)
+    alone = averaged.only_source if fleet.only_source is not None else None
     if alone is not None:
         return _alone(columns, fleet, alone), _everywhere(QUADRATURE, columns)
     if not fleet.stands_by_lastingly:
         exact = np.zeros(columns.num_points)
-        slowest = pooled_slowest(fleet)
+        slowest = pooled_slowest(replace(averaged, lines=None))
         if not replace(fleet, common=None).is_random:
             # Of mean 1, and alone: the quadrature's last digits are no loss.
             slowest = replace(slowest, mean=slowest_class(fleet))
-        factors = factors_of(fleet, slowest, exact, _pooled)
-        return factors, _everywhere(QUADRATURE, columns)
+        step = slowest if averaged.lines is None else pooled_slowest(averaged)
+        return _factors(columns, fleet, slowest, step, exact), _everywhere(QUADRATURE, columns)
     # Who stands by depends on the whole cluster: no product of ranks, hence no step quantiles.
-    spread = _of_clusters(columns, fleet)
-    unknown = np.full((columns.num_points, len(PROBABILITIES)), np.nan)
-    slowest = Slowest(mean=spread.mean, quantiles=unknown, variance=unknown[:, 0])
-    factors = factors_of(
-        fleet, slowest, spread.mean_se, lambda rest: _expected_of_clusters(columns, rest)
+    spread = _of_clusters(columns, averaged)
+    step = _mean_only(spread.mean)
+    slowest = step
+    if averaged.lines is not None:
+        slowest = _mean_only(_of_clusters(columns, replace(averaged, lines=None)).mean)
+    return _factors(columns, fleet, slowest, step, spread.mean_se), spread.method
+
+
+def _factors(
+    columns: Columns, fleet: Fleet, slowest: Slowest, step: Slowest, mean_se: Floats
+) -> Factors:
+    def expected(rest: Fleet) -> Floats:
+        return _expected(columns, rest)
+
+    return Factors(
+        slowest=slowest,
+        step=step,
+        rest=_rest(fleet, step.mean, expected),
+        without=without_causes(fleet, step, expected),
+        mean_se=mean_se,
     )
-    return factors, spread.method
 
 
-def _expected_of_clusters(columns: Columns, fleet: Fleet) -> Floats:
-    return _of_clusters(columns, fleet).mean if fleet.stands_by_lastingly else _pooled(fleet)
+def _nominal(fleet: Fleet) -> Floats:
+    """(points,) what a step of equal GPUs takes, as a factor."""
+    return fleet.step_at(np.ones(fleet.num_points))
 
 
-def _pooled(fleet: Fleet) -> Floats:
-    return pooled_slowest(fleet).mean if fleet.is_random else slowest_class(fleet)
+def _mean_only(mean: Floats) -> Slowest:
+    unknown = np.full((len(mean), len(PROBABILITIES)), np.nan)
+    return Slowest(mean=mean, quantiles=unknown, variance=unknown[:, 0])
+
+
+def _simulated(columns: Columns, fleet: Fleet) -> Factors:
+    """Where nobody waits for all: the slowest GPU is the one that is for good."""
+    found = _recursion(columns, fleet)
+    lasting = replace(fleet, **PER_STEP, lines=None, pattern=None, round_steps=None)
+    slowest = _mean_only(_expected(columns, lasting))
+    # Chance never makes steps shorter (Jensen): the noise of the sampling may.
+    nominal = _nominal(fleet)
+    step = _mean_only(np.maximum(found.mean - fleet.outside_ratio, nominal))
+    return _factors(columns, fleet, slowest, step, found.mean_se)
+
+
+def _recursion(columns: Columns, fleet: Fleet) -> Simulated:
+    pattern = cast("Pattern", fleet.pattern)
+    return simulate(fleet, pattern, seed=columns["seed"], draws=columns["draws"])
+
+
+def _expected(columns: Columns, fleet: Fleet) -> Floats:
+    """(points,) mean of the fleet's step, as a factor."""
+    if fleet.is_simulated:
+        of_step: Floats = _recursion(columns, fleet).mean - fleet.outside_ratio
+        return of_step
+    fleet = with_round_means(fleet)
+    if fleet.stands_by_lastingly:
+        return _of_clusters(columns, fleet).mean
+    if fleet.is_random:
+        return pooled_slowest(fleet).mean
+    return fleet.step_at(slowest_class(fleet))
 
 
 def _of_clusters(columns: Columns, fleet: Fleet) -> Spread:
@@ -119,13 +206,22 @@ def _everywhere(method: int, columns: Columns) -> Codes:
 
 def _alone(columns: Columns, fleet: Fleet, alone: Source) -> Factors:
     """Where one draw for each GPU is all there is."""
-    slowest = _of_one_source(columns, fleet, alone)
-    without = np.repeat(slowest.mean[np.newaxis], len(CAUSES), axis=0)
-    name = "transient" if fleet.persistent is None else "persistent"
+    averaged = with_round_means(fleet)
+    slowest = _of_one_source(columns, averaged, alone)
+    step = slowest if fleet.lines is None else pooled_slowest(averaged)
+    without = np.repeat(step.mean[np.newaxis], len(CAUSES), axis=0)
+    name = "transient" if averaged.persistent is None else "persistent"
     # Without variability the slowest GPU is the slowest kind, and never slower (Jensen).
-    without[CAUSES.index(name) :] = np.minimum(slowest_class(fleet), slowest.mean)
-    without[-1] = 1.0
-    return Factors(slowest=slowest, without=without, mean_se=np.zeros(columns.num_points))
+    kinds = fleet.step_at(slowest_class(fleet))
+    without[CAUSES.index(name) :] = np.minimum(kinds, step.mean)
+    without[-1] = _nominal(fleet)
+    return Factors(
+        slowest=slowest,
+        step=step,
+        rest=_rest(fleet, step.mean, lambda rest: _expected(columns, rest)),
+        without=without,
+        mean_se=np.zeros(columns.num_points),
+    )
 
 
 def _of_one_source(columns: Columns, fleet: Fleet, source: Source) -> Slowest:

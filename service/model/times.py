@@ -3,6 +3,7 @@
 import numpy as np
 
 from service.model.columns import Columns, Floats
+from service.model.exchange.serial import serial_of
 from service.model.leaves import leaves
 
 STRONG = 1 + leaves()["scaling.kind"].labels.index("strong")
@@ -33,6 +34,13 @@ def compute_ms(columns: Columns) -> Floats:
 
 
 def outside_ms(columns: Columns) -> Floats:
-    """(points,) the parts of a step that do not wait for the slowest GPU's compute."""
-    outside: Floats = columns["load_ms"] + columns["communication.allreduce_ms"]
+    """(points,) load and communication, one after the other; an ideal step is compute and these."""
+    outside: Floats = columns["load_ms"] + serial_of(columns).ms
     return outside
+
+
+def extra_steps(columns: Columns) -> Floats:
+    """(points,) share by which the same progress takes more steps, as the user says."""
+    if columns.lacks("synchronization.extra_steps_fraction"):
+        return np.zeros(columns.num_points)
+    return np.nan_to_num(columns["synchronization.extra_steps_fraction"], nan=0.0)

@@ -23,6 +23,7 @@ from service.model.clusters.cluster_tops import (
     top_by_rank,
 )
 from service.model.clusters.episode_effects import NO_SLOWDOWN, Slowdown, effective
+from service.model.exchange.lines import Lines
 from service.model.laws.law import Floats
 from service.model.slowest.nodes import mapped_legendre
 
@@ -51,9 +52,16 @@ class ClusterMeans:
 
 
 class _Nodes(NamedTuple):
-    """Nodes t and their weights in an integral over t, (nodes,), and the interval's upper end."""
+    """Of an integral over what a step takes, (nodes,) each.
+
+    t       the slowest factor
+    value   what a step takes there, as a factor: t, or that of the lines
+    weight  of an integral over the value
+    high    the value at the interval's upper end
+    """
 
     t: Floats
+    value: Floats
     weight: Floats
     high: float
 
@@ -65,15 +73,20 @@ def cluster_means(
     slowdown: Slowdown = NO_SLOWDOWN,
     *,
     varies_per_step: bool = True,
+    lines: Lines | None = None,
 ) -> ClusterMeans:
-    """Mean steps of the clusters, without their slowest GPUs, over all states."""
+    """Mean steps of the clusters, without their slowest GPUs, over all states.
+
+    `lines` (lines, 1) tell what a step takes given its slowest factor.
+    """
     if not varies_per_step:
-        return _of_equal_steps(slowest_of_clusters(classes, clusters, num_removed))
+        slowest = slowest_of_clusters(classes, clusters, num_removed)
+        return _of_equal_steps(slowest if lines is None else _values(lines, slowest))
     if num_removed > 0 or any(one.law.by_gpu for one in classes):
         top = top_by_gpu(classes, clusters, num_removed)
     else:
         top = top_by_rank(classes, clusters)
-    nodes = _nodes(classes, top, slowdown.severity)
+    nodes = _nodes(classes, top, slowdown.severity, lines)
     rate = top.rate(nodes.t)
     bulks: list[tuple[float, Bulk]] = []
     for one, limit, number in zip(classes, top.limits, top.num_bulk, strict=True):
@@ -98,7 +111,7 @@ def _integrated(
     in_state = np.exp(-slowdown.added(nodes.t))
     weights = nodes.weight * in_state
     mean = nodes.high - below @ weights.T
-    square = nodes.high**2 - below @ (2 * nodes.t * weights).T
+    square = nodes.high**2 - below @ (2 * nodes.value * weights).T
     # An effect on the mean of 1 / (rho + m) as one on m: all states alike.
     even = np.full(len(below), 1 / len(below))
     share = even @ below * (slowdown.weight @ weights)
@@ -111,7 +124,7 @@ def _integrated(
     )
 
 
-def _nodes(classes: Sequence[Class], top: Top, severity: float) -> _Nodes:
+def _nodes(classes: Sequence[Class], top: Top, severity: float, lines: Lines | None) -> _Nodes:
     step = classes[0].law.step
     high = np.exp(top.slowest[0]) * step.high(np.full(1, _ABOVE))[0]
     low = np.exp(top.slowest[1]) * step.low(-_EXPONENT)
@@ -125,7 +138,19 @@ def _nodes(classes: Sequence[Class], top: Top, severity: float) -> _Nodes:
     per_sd = _NODES_PER_SD if step.spike_probability == 0 else 4 * _NODES_PER_SD
     rule = mapped_legendre(_enough(per_sd * log_range / step.log_sd))
     t = high * np.exp((rule.nodes - 1) * log_range)
-    return _Nodes(t, rule.weights * t * log_range, high)
+    weight = rule.weights * t * log_range
+    if lines is None:
+        return _Nodes(t, t, weight, high)
+    # What a step rises by over a node's share of the interval: a knot within counts on both sides.
+    edges = high - np.append(np.cumsum(weight[::-1])[::-1], 0.0)
+    values = _values(lines, edges)
+    return _Nodes(t, _values(lines, t), np.diff(values), float(values[-1]))
+
+
+def _values(lines: Lines, t: Floats) -> Floats:
+    """Of one point's lines."""
+    values: Floats = lines.value(t[:, np.newaxis])[:, 0]
+    return values
 
 
 def _enough(wanted: float) -> int:

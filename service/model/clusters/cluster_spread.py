@@ -25,6 +25,7 @@ from service.model.clusters.unit_classes import (
     varies_per_step,
 )
 from service.model.clusters.unit_members import Composition
+from service.model.exchange.lines import Lines
 from service.model.fleet import Fleet
 from service.model.laws.law import Floats
 
@@ -56,6 +57,7 @@ def cluster_spread(
                 int(fleet.num_removed[row]),
                 slowdown,
                 varies_per_step=varies_per_step(part, point),
+                lines=None if fleet.lines is None else fleet.lines.part(slice(row, row + 1)),
             )
             noise = means.step_variance / max(float(num_steps[row]), 1.0)
             if not plain:
@@ -105,6 +107,7 @@ def _means(
     slowdown: Slowdown,
     *,
     varies_per_step: bool,
+    lines: Lines | None,
 ) -> ClusterMeans:
     """A number of clusters at a time that does not move the results."""
     size = max(_AT_ONCE // max(one.num_drawn(num_removed) for one in classes), 1)
@@ -116,6 +119,7 @@ def _means(
             num_removed,
             slowdown,
             varies_per_step=varies_per_step,
+            lines=lines,
         )
         for start in range(0, draws, size)
     ]

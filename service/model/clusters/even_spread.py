@@ -10,4 +10,5 @@ from service.model.slowest.removal import slowest_class
 
 def even_spread(fleet: Fleet) -> Spread:
     """Where nothing at all varies: the slowest class that takes part decides every step."""
-    return normal_spread(slowest_class(fleet), np.zeros(fleet.num_points), fleet.outside_ratio)
+    step = fleet.step_at(slowest_class(fleet))
+    return normal_spread(step, np.zeros(fleet.num_points), fleet.outside_ratio)

@@ -1,7 +1,8 @@
 """Clusters that differ, with steps that do not: the slowest GPU is the same in every step.
 
 The distribution over clusters of the window's mean slowest factor is then that of the maximum.
-E[f(M)] = f(lo) + the integral of f'(t) P(M > t) from lo on, f(t) = 1 / (rho + t).
+E[f(M)] = f(lo) + the integral of f'(t) P(M > t) from lo on, f(t) = 1 / (rho + h(t)), h what a step
+takes.
 """
 
 import numpy as np
@@ -29,13 +30,15 @@ def lasting_spread(fleet: Fleet) -> Spread:
     for law in slowest_laws(fleet):
         rho = fleet.outside_ratio[law.rows]
         integral = integral_of(law)
-        low = np.exp(law.breaks[0])
         zero = np.zeros(len(rho))
-        mean, sd = _reciprocal_moments(integral, low, rho)
+        mean, sd = _reciprocal_moments(integral, rho)
+        quantiles = quantiles_of_slowest(law)
+        if law.lines is not None:
+            quantiles = law.lines.value(quantiles.T).T
         part = Spread(
-            quantiles=quantiles_of_slowest(law),
+            quantiles=quantiles,
             quantiles_se=np.zeros((len(rho), len(SPREAD_PROBABILITIES))),
-            mean=low + (integral.weight * integral.above).sum(axis=0),
+            mean=integral.low + (integral.weight * integral.above).sum(axis=0),
             mean_se=zero,
             reciprocal_mean=mean,
             reciprocal_mean_se=zero,
@@ -60,10 +63,10 @@ def quantiles_of_slowest(law: SlowestLaw) -> Floats:
     return quantiles
 
 
-def _reciprocal_moments(integral: Integral, low: Floats, rho: Floats) -> tuple[Floats, Floats]:
-    """(points,) mean and standard deviation of 1 / (rho + M), from its distance to that at lo."""
-    at_low = 1 / (rho + low)
-    value = 1 / (rho + integral.t)
+def _reciprocal_moments(integral: Integral, rho: Floats) -> tuple[Floats, Floats]:
+    """(points,) mean and standard deviation of 1 / (rho + h), from its distance to that at lo."""
+    at_low = 1 / (rho + integral.low)
+    value = 1 / (rho + integral.value)
     slope = integral.weight * integral.above * value * value
     first = -slope.sum(axis=0)
     second = (2 * (at_low - value) * slope).sum(axis=0)

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from service.model.exchange.lines import Lines
 from service.model.fleet import Fleet
 from service.model.laws.empirical import Table
 from service.model.laws.law import Floats
@@ -20,7 +21,11 @@ from service.model.slowest.nodes import mapped_legendre
 from service.model.slowest.pooled_steps import classes_of, steps_of
 from service.model.slowest.rank_law import merged
 from service.model.slowest.removal import without_removed
-from service.model.slowest.step_quadrature import tightened
+from service.model.slowest.step_quadrature import (
+    breaks_with_knots,
+    tightened,
+    with_knots,
+)
 
 _OUTSIDE = 1e-11
 _CHUNK_OF_ONE_LAW = 2048
@@ -34,20 +39,29 @@ class SlowestLaw(NamedTuple):
     above   from v, (..., points), to P(log of the slowest > v)
     breaks  (breaks, points) of v, ascending: 1 below the first, about 0 above the last
     groups  the same as groups of one law that is no table, where it is that
+    lines   what a step takes given its slowest factor; None: that factor
     """
 
     rows: NDArray[np.intp]
     above: Callable[[Floats], Floats]
     breaks: Floats
     groups: Groups | None = None
+    lines: Lines | None = None
 
 
 class Integral(NamedTuple):
-    """v at the nodes of all panels and the weights of an integral over t, (nodes, points)."""
+    """What a step takes, as a factor, over the slowest GPU's factor t, (nodes, points) each.
 
-    t: Floats
+    value   of a step whose slowest factor is the node's t; without lines it is t
+    weight  of an integral over that value
+    above   P(slowest > t)
+    low     (points,) the value at the lower end, below which it never is
+    """
+
+    value: Floats
     weight: Floats
     above: Floats
+    low: Floats
 
 
 def slowest_laws(fleet: Fleet) -> Iterator[SlowestLaw]:
@@ -59,7 +73,12 @@ def slowest_laws(fleet: Fleet) -> Iterator[SlowestLaw]:
             rows = layout.rows[start : start + size]
             part = fleet.part(rows)
             of_chunk = layout._replace(rows=rows)
-            yield _tabulated(part, of_chunk) if size == _CHUNK else _of_one_law(part, of_chunk)
+            law = _tabulated(part, of_chunk) if size == _CHUNK else _of_one_law(part, of_chunk)
+            yield law if part.lines is None else _with_lines(law, part.lines)
+
+
+def _with_lines(law: SlowestLaw, lines: Lines) -> SlowestLaw:
+    return law._replace(breaks=breaks_with_knots(law.breaks, lines), groups=None, lines=lines)
 
 
 def means_by_state(fleet: Fleet) -> Iterator[tuple[NDArray[np.intp], Floats, Floats]]:
@@ -70,17 +89,29 @@ def means_by_state(fleet: Fleet) -> Iterator[tuple[NDArray[np.intp], Floats, Flo
             rows = np.array([row])
             part = fleet.part(rows)
             steps = tightened(steps_of(part, layout._replace(rows=rows), classes_of(part)))
+            if part.lines is not None:
+                steps = with_knots(steps, part.lines)
             v, weight = _nodes(steps.breaks)
-            above = steps.above(v)
-            low = np.exp(steps.breaks[0])
-            yield rows, low + (above * (weight * np.exp(v))).sum(axis=1), steps.weight
+            t, low = np.exp(v), np.exp(steps.breaks[0])
+            _, of_value, lowest = _values(part.lines, t, weight * t, low)
+            yield rows, lowest + (steps.above(v) * of_value).sum(axis=1), steps.weight
 
 
 def integral_of(law: SlowestLaw) -> Integral:
-    """P(slowest > t) at the nodes of an integral over t."""
+    """P(slowest > t) at the nodes of an integral over what a step takes."""
     v, weight = _nodes(law.breaks)
     t = np.exp(v)
-    return Integral(t, weight * t, law.above(v))
+    value, of_value, low = _values(law.lines, t, weight * t, np.exp(law.breaks[0]))
+    return Integral(value, of_value, law.above(v), low)
+
+
+def _values(
+    lines: Lines | None, t: Floats, weight: Floats, low: Floats
+) -> tuple[Floats, Floats, Floats]:
+    """From factors t and weights of an integral over them to those of what a step takes."""
+    if lines is None:
+        return t, weight, low
+    return lines.value(t), weight * lines.slope_at(t), lines.value(low)
 
 
 def _nodes(breaks: Floats) -> tuple[Floats, Floats]:

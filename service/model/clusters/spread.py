@@ -41,7 +41,10 @@ def spread_of(
     num_steps     (points,) in the window: the noise of the steps is averaged over them
     window_hours  (points,) the episodes' is averaged over it
 
-    NaN where it is not covered: backup workers beside lasting factors; GPUs of several speeds, or
+    Where the fleet has lines, m is what a step takes, as a factor.
+
+    NaN where it is not covered: backup workers beside lasting factors; lines beside a common and
+    lasting factors; GPUs of several speeds, or
     evicted ones, in tensor-parallel groups that share a replica's factor beside lasting factors.
     """
     found = empty_spread(fleet.num_points)
@@ -102,6 +105,8 @@ def _lasting(
     """Where clusters differ for good."""
     found = empty_spread(fleet.num_points)
     exact = _is_exact(fleet)
+    if fleet.lines is not None and fleet.common is not None:
+        exact = np.zeros_like(exact)
     rows = np.flatnonzero(exact)
     put(found, rows, lasting_spread(fleet.part(rows)))
     rows = np.flatnonzero(~exact & _is_covered(fleet))
@@ -135,6 +140,8 @@ def _is_exact(fleet: Fleet) -> NDArray[np.bool_]:
 def _is_covered(fleet: Fleet) -> NDArray[np.bool_]:
     """(points,) where random clusters can be drawn."""
     covered: NDArray[np.bool_] = fleet.num_backup == 0
+    if fleet.lines is not None and fleet.common is not None:
+        covered = np.zeros_like(covered)
     if fleet.replica is not None:
         covered &= (fleet.num_removed == 0) | (fleet.tensor_parallel_size == 1)
     return covered

@@ -14,9 +14,10 @@ from scipy import special
 from service.model.clusters.episode_effects import episode_variance, kept_share
 from service.model.clusters.slowest_laws import means_by_state
 from service.model.clusters.spread_types import QUADRATURE, SPREAD_PROBABILITIES, Spread
-from service.model.clusters.step_noise import slowest_moments, window_variance
+from service.model.clusters.step_noise import Moments, slowest_moments, window_variance
 from service.model.fleet import Fleet
 from service.model.laws.law import Floats
+from service.model.slowest.pooled import pooled_slowest
 
 _SCORES = special.ndtri(SPREAD_PROBABILITIES)
 _MOST_NOISE = 0.1
@@ -29,15 +30,19 @@ def steady_spread(fleet: Fleet, num_steps: Floats, window_hours: Floats) -> Spre
     """About the expected slowest factor."""
     moments = slowest_moments(replace(fleet, episodes=None))
     variance = window_variance(fleet, moments, num_steps)
+    if fleet.lines is not None and fleet.common is not None:
+        # Lines of a product: the common factor moves the mean.
+        with_common = pooled_slowest(replace(fleet, episodes=None)).mean
+        moments = moments._replace(mean=with_common)
     if fleet.episodes is None:
-        return normal_spread(moments.mean, variance, fleet.outside_ratio)
+        return normal_spread(moments.mean, variance, fleet.outside_ratio, _typical(fleet, moments))
     mean, rho = np.empty(fleet.num_points), fleet.outside_ratio
     of_episodes = np.empty(fleet.num_points)
     for rows, of_state, weight in means_by_state(fleet):
         share = kept_share(fleet.episodes.mean_hours[rows], window_hours[rows])
         mean[rows] = 1 / (weight / (rho[rows] + of_state)).sum(axis=0) - rho[rows]
         of_episodes[rows] = episode_variance(of_state, weight, rho[rows], share)
-    found = normal_spread(mean, variance, rho)
+    found = normal_spread(mean, variance, rho, _typical(fleet, moments))
     added = np.maximum(mean - moments.mean, 0.0)
     return replace(
         found,
@@ -47,12 +52,23 @@ def steady_spread(fleet: Fleet, num_steps: Floats, window_hours: Floats) -> Spre
     )
 
 
-def normal_spread(mean: Floats, variance: Floats, rho: Floats) -> Spread:
+def _typical(fleet: Fleet, moments: Moments) -> Floats:
+    """(points,) what the noise of a step is held against: where much is hidden, the whole step."""
+    if fleet.lines is None:
+        return moments.mean
+    whole: Floats = fleet.outside_ratio + moments.mean
+    return whole
+
+
+def normal_spread(
+    mean: Floats, variance: Floats, rho: Floats, typical: Floats | None = None
+) -> Spread:
     """Spread of a normal m with these (points,) moments, by the delta method.
 
-    NaN where it is too wide for that.
+    NaN where it is too wide for that beside what is `typical`, by default the mean.
     """
-    sd = np.where(variance <= (_MOST_NOISE * mean) ** 2, np.sqrt(variance), np.nan)
+    widest = _MOST_NOISE * (mean if typical is None else typical)
+    sd = np.where(variance <= widest**2, np.sqrt(variance), np.nan)
     zero = np.zeros_like(mean)
     return Spread(
         quantiles=mean[:, np.newaxis] + sd[:, np.newaxis] * _SCORES,

@@ -6,6 +6,7 @@ of the transient scores (`slowest_correlation.py`), applied to all of Var M: too
 or a replica's factor, which are forgotten at once, make a part of it.
 """
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -25,7 +26,7 @@ _FARTHEST_SCORE = 7.0
 
 
 class Moments(NamedTuple):
-    """(points,) mean and variance of one step's slowest factor, without the common one."""
+    """(points,) mean and variance of one step, as a factor, without the common one."""
 
     mean: Floats
     variance: Floats
@@ -39,18 +40,20 @@ def slowest_moments(fleet: Fleet) -> Moments:
             mean[law.rows], variance[law.rows] = moments_of(law.groups)
             continue
         integral = integral_of(law)
-        low = np.exp(law.breaks[0])
         share = integral.weight * integral.above
-        tail_first, tail_second = _tail(law, low)
+        tail_first, tail_second = _tail(law, integral.low)
         first = share.sum(axis=0) + tail_first
-        second = (2 * (integral.t - low) * share).sum(axis=0) + tail_second
-        mean[law.rows] = low + first
+        second = (2 * (integral.value - integral.low) * share).sum(axis=0) + tail_second
+        mean[law.rows] = integral.low + first
         variance[law.rows] = np.maximum(second - first * first, 0)
     return Moments(mean, variance)
 
 
 def _tail(law: SlowestLaw, low: Floats) -> tuple[Floats, Floats]:
-    """Moments of the distance to lo beyond the last break, where P(M > t) is a power of t."""
+    """Moments of the distance to lo beyond the last break, where P(M > t) is a power of t.
+
+    There, a step follows the steepest of its lines.
+    """
     end = law.breaks[-1]
     before = end - _TAIL_STEP * (end - law.breaks[0])
     upper, lower = law.above(np.stack([end, before]))
@@ -59,17 +62,29 @@ def _tail(law: SlowestLaw, low: Floats) -> tuple[Floats, Floats]:
     t = np.exp(end)
     first = np.where(power > 1, upper * t / np.maximum(power - 1, _TINY), 0)
     square = np.where(power > 2, 2 * upper * t * t / np.maximum(power - 2, _TINY), 0)
-    return first, square - 2 * low * first
+    if law.lines is None:
+        return first, square - 2 * low * first
+    slope, offset = law.lines.slope[-1], law.lines.offset[-1]
+    return slope * first, slope * (slope * square - 2 * (low - offset) * first)
 
 
 def window_variance(fleet: Fleet, moments: Moments, num_steps: Floats) -> Floats:
     """(points,) of the window's mean of slowest times common."""
     variance = moments.variance
     if fleet.transient is not None and fleet.autocorrelation.any():
-        equal = _equal_gpus(fleet, fleet.transient, moments.mean)
+        slowest = moments.mean
+        if fleet.lines is not None:
+            slowest = slowest_moments(replace(fleet, lines=None)).mean
+        equal = _equal_gpus(fleet, fleet.transient, slowest)
         variance = variance * inflation(equal, fleet.autocorrelation)
-    if fleet.common is not None:
+    if fleet.common is not None and fleet.lines is None:
         variance = variance + _variance_of(fleet.common) * (moments.mean**2 + moments.variance)
+    elif fleet.common is not None and fleet.lines is not None:
+        # To first order: what the lines do to a slowest factor that is a little longer.
+        slowest = slowest_moments(replace(fleet, lines=None)).mean
+        variance = variance + _variance_of(fleet.common) * (
+            slowest * fleet.lines.slope_at(slowest)
+        ) ** 2
     of_mean: Floats = variance / np.maximum(num_steps, 1)
     return of_mean
 

@@ -16,7 +16,14 @@ from service.model.slowest.layouts import Layout, layouts_of, sources_of_one
 from service.model.slowest.pooled_steps import Classes, classes_of, steps_of
 from service.model.slowest.rank_law import merged, no_source
 from service.model.slowest.removal import without_removed
-from service.model.slowest.step_quadrature import means_by_state, nodes_of, quantiles_of, tightened
+from service.model.slowest.step_quadrature import (
+    means_by_state,
+    nodes_of,
+    quantiles_of,
+    tightened,
+    with_common,
+    with_knots,
+)
 from service.model.slowest.trifles import without_trifling_episodes
 
 CHUNK_POINTS = 64
@@ -25,6 +32,8 @@ CHUNK_POINTS = 64
 
 def pooled_slowest(fleet: Fleet) -> Slowest:
     """Mean and quantiles (p50, p95, p99) of the slowest factor of every point.
+
+    Where the fleet has lines: of their value there, which is what a step takes.
 
     With episodes the mean is the effective one: 1 / (rho + mean) is the average over time of
     1 / (rho + expected slowest in that state), rho = `outside_ratio`.
@@ -52,7 +61,7 @@ def _one_law(fleet: Fleet, layout: Layout) -> Groups | None:
     others = (fleet.common, fleet.spikes, fleet.episodes)
     if any(source is not None for source in others) or layout.backup:
         return None
-    if layout.node_size > 1 or layout.group_size > 1:
+    if layout.node_size > 1 or layout.group_size > 1 or fleet.lines is not None:
         return None
     sources = merged(sources_of_one(fleet, layout) or [no_source(fleet.num_points)])
     if len(sources) > 1:
@@ -64,16 +73,28 @@ def _tabulated(fleet: Fleet, layout: Layout) -> Slowest:
     means, quantiles = [], []
     for part in _chunks(fleet):
         classes = classes_of(part)
-        steps = tightened(steps_of(part, layout, classes))
+        steps, common = tightened(steps_of(part, layout, classes)), part.common
+        if part.lines is not None:
+            if common is not None:
+                steps, common = with_common(steps, common), None
+            steps = with_knots(steps, part.lines)
         nodes = nodes_of(steps)
-        of_state = _bounded(part, classes, means_by_state(steps, nodes))
+        of_state = _bounded(part, classes, means_by_state(steps, nodes, part.lines))
         means.append(_effective(of_state, steps.weight, part.outside_ratio))
-        quantiles.append(quantiles_of(steps, nodes, part.common))
+        quantiles.append(_quantiles(part, quantiles_of(steps, nodes, common)))
     return Slowest(
         mean=np.concatenate(means),
         quantiles=np.concatenate(quantiles),
         variance=np.full(fleet.num_points, np.nan),
     )
+
+
+def _quantiles(fleet: Fleet, of_slowest: Floats) -> Floats:
+    """(points, 3): the lines rise, so that they keep the order of steps."""
+    if fleet.lines is None:
+        return of_slowest
+    values: Floats = fleet.lines.value(of_slowest.T).T
+    return values
 
 
 def _chunks(fleet: Fleet) -> Iterator[Fleet]:
@@ -88,12 +109,14 @@ def _chunks(fleet: Fleet) -> Iterator[Fleet]:
 def _bounded(fleet: Fleet, classes: Classes, mean: Floats) -> Floats:
     """At least the largest expectation of a GPU (Jensen), and exactly it for a single GPU.
 
-    The quadrature's last digits are no gain and no loss.
+    The quadrature's last digits are no gain and no loss. Lines are convex: at least their value.
     """
     slowest_kind = np.where(classes.num_gpus > 0, np.exp(classes.log_mean), 0).max(axis=1)
     if fleet.spikes is not None:
         slowest_kind *= 1 + fleet.spikes.probability * (fleet.spikes.slowdown - 1)
     one = classes.num_gpus.sum(axis=1) == 1
+    if fleet.lines is not None:
+        slowest_kind, one = fleet.lines.value(slowest_kind), np.zeros_like(one)
     larger = np.where(fleet.num_backup > 0, mean, np.maximum(mean, slowest_kind))
     bounded: Floats = np.where(one, slowest_kind, larger)
     return bounded

@@ -9,16 +9,18 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
+from service.model.exchange.lines import Lines
 from service.model.fleet import Source
 from service.model.laws.law import Floats
 from service.model.slowest.barrier import PROBABILITIES
 from service.model.slowest.falling_root import bracket_of_root, falling_root
 from service.model.slowest.mixing import Kinds, mixed_one
 from service.model.slowest.nodes import mapped_legendre
-from service.model.slowest.panels import finer, interpolated
+from service.model.slowest.panels import Panels, finer, interpolated
 from service.model.slowest.panels import nodes_of as table_nodes
-from service.model.slowest.scores import log_at
+from service.model.slowest.scores import HIGHEST, log_at
 
 _TARGETS = np.log(-np.log(np.array(PROBABILITIES)))[:, np.newaxis]
 # Scores of the common factor between which the quantiles are looked for.
@@ -29,6 +31,10 @@ _COMMON_SCORE = 5.0
 _AT_ENDS = np.array([30.0, 1e-13])
 _ENDS_TO = 2e-3
 _NODES_ALONE, _NODES_OF_PANEL = 56, 96
+# Of many panels each, as they lie between the knots of many lines.
+_MANY_PANELS, _NODES_OF_MANY = 8, 32
+# Panels of the product with a factor that all share.
+_PARTS_OF_PRODUCT = 3
 # Panels of the table of the slowest between two breaks.
 _PARTS_OF_PANEL = 20
 
@@ -66,6 +72,39 @@ def tightened(steps: Steps) -> Steps:
     return steps._replace(breaks=finer(np.clip(steps.breaks, starts[0], ends[1]), steps.parts))
 
 
+def with_common(steps: Steps, common: Source) -> Steps:
+    """The same steps times a factor that all GPUs share, state by state."""
+    edges = finer(steps.breaks, -(-_PARTS_OF_PANEL // steps.parts))
+    log_survival = np.log(np.clip(steps.above(table_nodes(edges)), np.finfo(np.float64).tiny, 1))
+    everywhere = np.ones((len(steps.breaks) - 1, steps.breaks.shape[1]), dtype=np.bool_)
+    tables = [interpolated(edges, of_state[np.newaxis]) for of_state in log_survival]
+
+    def above(v: Floats) -> Floats:
+        return np.stack([mixed_one(common, _kind(table, steps, everywhere), v) for table in tables])
+
+    score = np.full_like(steps.breaks[0], HIGHEST)
+    low = steps.breaks[0] + log_at(common, -score)
+    high = steps.breaks[-1] + log_at(common, score)
+    return tightened(Steps(above, steps.weight, np.stack([low, high]), _PARTS_OF_PRODUCT))
+
+
+def _kind(table: Panels, steps: Steps, everywhere: NDArray[np.bool_]) -> Kinds:
+    return Kinds(lambda v: np.exp(table.values(v)), steps.breaks, everywhere)
+
+
+def with_knots(steps: Steps, lines: Lines) -> Steps:
+    """The same steps with a break where one line gives way to the next: no node lies across."""
+    return steps._replace(breaks=breaks_with_knots(steps.breaks, lines))
+
+
+def breaks_with_knots(breaks: Floats, lines: Lines) -> Floats:
+    """(breaks, points) of log factors, and the knots between the first and the last of them."""
+    knots = np.log(np.maximum(lines.knots, np.finfo(np.float64).tiny))
+    inside = np.clip(knots, breaks[0], breaks[-1])
+    found: Floats = np.sort(np.concatenate([breaks, inside]), axis=0)
+    return found
+
+
 class Nodes(NamedTuple):
     """The quadrature: log times, their weights in time and `above` there, (..., nodes, points)."""
 
@@ -77,7 +116,9 @@ class Nodes(NamedTuple):
 def nodes_of(steps: Steps) -> Nodes:
     """Where all that follows is read from."""
     breaks = steps.breaks
-    rule = mapped_legendre(_NODES_ALONE if len(breaks) == 2 else _NODES_OF_PANEL)
+    panels = len(breaks) - 1
+    few = _NODES_ALONE if panels == 1 else _NODES_OF_PANEL
+    rule = mapped_legendre(few if panels <= _MANY_PANELS else _NODES_OF_MANY)
     width = breaks[1:] - breaks[:-1]
     v = breaks[:-1, np.newaxis] + width[:, np.newaxis] * rule.nodes[:, np.newaxis]
     weights = np.exp(v) * width[:, np.newaxis] * rule.weights[:, np.newaxis]
@@ -85,11 +126,20 @@ def nodes_of(steps: Steps) -> Nodes:
     return Nodes(v, weights, steps.above(v))
 
 
-def means_by_state(steps: Steps, nodes: Nodes) -> Floats:
-    """(states, points) of the slowest factor."""
-    integral = (nodes.above * nodes.weights).sum(axis=1)
-    means: Floats = np.exp(steps.breaks[0]) + integral + _tail(steps)
-    return means
+def means_by_state(steps: Steps, nodes: Nodes, lines: Lines | None = None) -> Floats:
+    """(states, points) of the slowest factor, or of the lines' value there.
+
+    E[h(S)] = h(lo) + the integral of h'(t) P(S > t) from lo on; with knots among the breaks h' is
+    constant between two of them.
+    """
+    low = np.exp(steps.breaks[0])
+    if lines is None:
+        means: Floats = low + (nodes.above * nodes.weights).sum(axis=1) + _tail(steps)
+        return means
+    weights = nodes.weights * lines.slope_at(np.exp(nodes.v))
+    integral = (nodes.above * weights).sum(axis=1)
+    of_lines: Floats = lines.value(low) + integral + _tail(steps) * lines.slope[-1]
+    return of_lines
 
 
 def _tail(steps: Steps) -> Floats:
@@ -129,9 +179,8 @@ def _roots_with_common(steps: Steps, common: Source) -> Floats:
     edges = finer(steps.breaks, -(-_PARTS_OF_PANEL // steps.parts))
     survival = _over_time(steps.weight, steps.above(table_nodes(edges)))
     log_survival = np.log(np.clip(survival, np.finfo(np.float64).tiny, 1))
-    table = interpolated(edges, log_survival[np.newaxis])
     everywhere = np.ones((len(steps.breaks) - 1, steps.breaks.shape[1]), dtype=np.bool_)
-    slowest = Kinds(lambda v: np.exp(table.values(v)), steps.breaks, everywhere)
+    slowest = _kind(interpolated(edges, log_survival[np.newaxis]), steps, everywhere)
     score = np.full(len(PROBABILITIES), _COMMON_SCORE)[:, np.newaxis]
     return falling_root(
         lambda v: _log_rate(mixed_one(common, slowest, v)) - _TARGETS,
