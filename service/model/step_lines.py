@@ -1,0 +1,140 @@
+"""What a step takes, given the factor of its slowest GPU: lines, whatever hides behind what.
+
+In factors: a step is outside + compute x h(S) with outside the serial load and communication, so
+that h(S) is S where nothing is hidden. Design page "The model", sections 5 and 6.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from service.model.columns import Columns, Floats
+from service.model.exchange.buckets import bucket_lines
+from service.model.exchange.collectives import Exchange, exchange_of, half_exchange_of, part_ms
+from service.model.exchange.lines import Lines, highest, scaled
+from service.model.exchange.round_lines import local_lines, stale_lines
+from service.model.exchange.serial import serial_of
+from service.model.exchange.sharding import sharded_lines
+from service.model.times import compute_ms
+from service.model.waiting import (
+    BUCKETS,
+    FSDP,
+    delay_ms,
+    hides_load,
+    interval_steps,
+    is_blocking,
+    is_local,
+    staleness,
+)
+
+Rows = NDArray[np.intp]
+
+
+class StepLines(NamedTuple):
+    """As factors: with the load hidden where it is, and as if it were not."""
+
+    step: Lines
+    rest: Lines
+
+
+def step_lines_of(columns: Columns) -> StepLines:
+    """h(S) at every point."""
+    compute, serial = compute_ms(columns), serial_of(columns).ms
+    rest = rest_lines_of(columns)
+    by_compute = 1 / compute
+    of_rest = scaled(rest, by_compute, -serial * by_compute)
+    hides = hides_load(columns)
+    if not hides.any():
+        return StepLines(of_rest, of_rest)
+    load = np.where(hides, columns["load_ms"], 0.0)
+    shorter = scaled(rest, by_compute, -(serial + load) * by_compute)
+    # Of a point that hides no load the line lies far below.
+    constant = np.where(hides, -serial * by_compute, -np.inf)[np.newaxis]
+    floor = Lines(np.zeros_like(constant), np.maximum(constant, shorter.offset.min(axis=0) - 1))
+    return StepLines(highest([shorter, floor]), of_rest)
+
+
+def rest_lines_of(columns: Columns, *, with_latency: bool = True) -> Lines:
+    """Compute and communication of a step, ms, the load left out.
+
+    Without latency messages take no time but that of their bytes.
+    """
+    found: list[tuple[Rows, Lines]] = []
+    for rows, kind in _by_kind(columns):
+        part = columns if len(rows) == columns.num_points else columns.part(rows)
+        found.append((rows, kind(part, with_latency=with_latency)))
+    return _scattered(found, columns.num_points)
+
+
+Kind = Callable[..., Lines]
+
+
+def _by_kind(columns: Columns) -> list[tuple[Rows, Kind]]:
+    """The points that share a way of waiting, each with its lines."""
+    overlap = columns["overlap.kind"]
+    local, stale = is_local(columns) & ~is_blocking(columns), staleness(columns) > 0
+    chosen = np.select(
+        [stale, local, overlap == BUCKETS, overlap == FSDP], [0, 1, 2, 3], default=4
+    )
+    kinds: tuple[Kind, ...] = (_stale, _local, _buckets, _sharded, _blocking)
+    return [
+        (rows, kinds[code])
+        for code in range(len(kinds))
+        if len(rows := np.flatnonzero(chosen == code))
+    ]
+
+
+def _exchange(columns: Columns, *, with_latency: bool) -> Exchange:
+    exchange = exchange_of(columns)
+    return exchange if with_latency else exchange._replace(latency_ms=exchange.latency_ms * 0)
+
+
+def _blocking(columns: Columns, *, with_latency: bool) -> Lines:
+    """Every interval its slowest GPU, then an exchange of one fragment, and compression."""
+    exchange = _exchange(columns, with_latency=with_latency)
+    interval = interval_steps(columns)
+    fragments = np.where(is_local(columns), columns["synchronization.fragments"], 1.0)
+    of_fragment = part_ms(columns, 1 / fragments, exchange)
+    waited = (of_fragment + exchange.compression_ms / fragments) / interval + delay_ms(columns)
+    return Lines(compute_ms(columns)[np.newaxis].astype(np.float64), waited[np.newaxis])
+
+
+def _buckets(columns: Columns, *, with_latency: bool) -> Lines:
+    exchange = _exchange(columns, with_latency=with_latency)
+    lines = bucket_lines(columns, exchange)
+    return _later(lines, exchange.compression_ms + delay_ms(columns))
+
+
+def _sharded(columns: Columns, *, with_latency: bool) -> Lines:
+    half = half_exchange_of(columns)
+    if not with_latency:
+        half = half._replace(latency_ms=half.latency_ms * 0)
+    return _later(sharded_lines(columns, half), half.compression_ms + delay_ms(columns))
+
+
+def _local(columns: Columns, *, with_latency: bool) -> Lines:
+    exchange = _exchange(columns, with_latency=with_latency)
+    lines = local_lines(columns, exchange)
+    return _later(lines, exchange.compression_ms / columns["synchronization.steps"])
+
+
+def _stale(columns: Columns, *, with_latency: bool) -> Lines:
+    exchange = _exchange(columns, with_latency=with_latency)
+    return _later(stale_lines(columns, exchange), exchange.compression_ms)
+
+
+def _later(lines: Lines, by_ms: Floats) -> Lines:
+    return scaled(lines, np.ones_like(by_ms), by_ms)
+
+
+def _scattered(parts: list[tuple[Rows, Lines]], num_points: int) -> Lines:
+    """All points' lines in their places; who has fewer repeats the last."""
+    num_lines = max((len(lines.slope) for _, lines in parts), default=1)
+    found = Lines(np.empty((num_lines, num_points)), np.empty((num_lines, num_points)))
+    for rows, lines in parts:
+        taken = np.minimum(np.arange(num_lines), len(lines.slope) - 1)
+        found.slope[:, rows] = lines.slope[taken]
+        found.offset[:, rows] = lines.offset[taken]
+    return found
