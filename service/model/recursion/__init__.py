@@ -1,0 +1,1 @@
+"""Ranks that step without a barrier, step by step: what has no closed form."""

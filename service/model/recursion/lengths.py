@@ -1,0 +1,89 @@
+"""How many replications of how many steps: what `draws` means here.
+
+All replications of a point together measure 64 steps for each draw (in proportion fewer above 1 024
+ranks, and more below 64, up to 512), after a burn-in that is not measured. Where something lasts
+every replication is another cluster: one for 16 draws, in lanes of 8; otherwise 16 of them (8 above
+16 384 ranks, more below 64) give the standard error. A replication burns in 3 l* steps and a few
+periods of the pattern and measures at least 8 l*, l* the memory (`memory.py`), and at least some
+hundred steps.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from service.model.fleet import Fleet
+from service.model.laws.law import Floats
+from service.model.recursion.episode_states import states_of_points
+from service.model.recursion.lasting import num_ranks
+from service.model.recursion.memory import Memory
+from service.model.recursion.pattern import Pattern, Rounds
+from service.model.recursion.scores import LANE
+from service.model.recursion.similarity import scaled
+
+MAX_RANK_STEPS = 1e9
+"""Of one point; some 20 s. A point that needs more is not computed."""
+_STEPS_PER_DRAW = 64
+_DRAWS_PER_LANE = 128
+_FEW_RANKS, _MORE_LANES = 64, 8
+_MANY_RANKS = 1024
+_MOST_RANKS = 16_384
+_BURN, _MEASURE = 3, 8
+_PERIODS = 4
+_FEWEST_BURNT, _FEWEST_MEASURED = 32, 256
+_LARGEST = 1e15
+
+Ints = NDArray[np.int64]
+
+
+class Lengths(NamedTuple):
+    """(points,) each: lanes of replications, steps burnt, steps measured."""
+
+    num_lanes: Ints
+    burnt: Ints
+    measured: Ints
+
+
+def lengths_of(fleet: Fleet, pattern: Pattern, memory: Memory, draws: Ints) -> Lengths:
+    """Of points without episodes."""
+    ranks = num_ranks(fleet)
+    fewer = np.minimum(_MANY_RANKS / ranks, 1.0)
+    # Wider arrays of few ranks take hardly more time.
+    more = np.clip(_FEW_RANKS // ranks, 1, _MORE_LANES)
+    lanes = np.where(ranks > _MOST_RANKS, 1, 2 * more)
+    if _differ(fleet):
+        lanes = np.maximum(np.rint(draws * fewer / _DRAWS_PER_LANE), lanes)
+    wanted = _STEPS_PER_DRAW * draws * fewer * more / (LANE * lanes)
+    period = memory.period
+    blocking = np.zeros(fleet.num_points, dtype=np.bool_)
+    if isinstance(pattern, Rounds):
+        blocking = (pattern.overlap_steps == 0) & (pattern.release_fraction == 1)
+        # Every round begins with all ranks together again.
+        burnt = np.where(blocking, period, _BURN * memory.num_steps + period)
+    else:
+        burnt = np.maximum(_BURN * memory.num_steps + _PERIODS * period, _FEWEST_BURNT)
+    measured = np.maximum(_MEASURE * memory.num_steps + np.where(blocking, 0, period), wanted)
+    measured = np.where(blocking, wanted, np.maximum(measured, _FEWEST_MEASURED))
+    # Whole periods.
+    burnt, measured = (
+        np.minimum(np.maximum(np.ceil(steps / period), 1) * period, _LARGEST)
+        for steps in (burnt, measured)
+    )
+    return Lengths(lanes.astype(np.int64), burnt.astype(np.int64), measured.astype(np.int64))
+
+
+def rank_steps_needed(fleet: Fleet, pattern: Pattern, draws: Ints) -> Floats:
+    """(points,) steps of single GPUs to draw, over all states of episodes."""
+    states = states_of_points(fleet)
+    rows = states.point
+    given = scaled(states.fleet, pattern.part(rows))
+    lengths = lengths_of(states.fleet, given.pattern, given.memory, draws[rows])
+    steps = LANE * lengths.num_lanes * (lengths.burnt + lengths.measured).astype(np.float64)
+    needed: Floats = np.bincount(rows, steps * num_ranks(states.fleet), fleet.num_points)
+    return needed
+
+
+def _differ(fleet: Fleet) -> bool:
+    """Whether clusters differ."""
+    return fleet.persistent is not None or fleet.node is not None

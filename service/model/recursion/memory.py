@@ -1,0 +1,94 @@
+"""How long a recursion remembers, in steps.
+
+Ranks wander apart until they are as far as the pattern's slack allows: l* = 2 (slack / cv)^2 / ln N
+steps, cv the spread of a step relative to its mean. Source: `numerics.md` 6 (E).
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from service.model.fleet import Fleet, Source
+from service.model.laws.law import Floats
+from service.model.recursion.lasting import num_ranks
+from service.model.recursion.pattern import Pattern, Staleness
+from service.model.slowest.removal import slowest_class
+
+# A maximum of g normal numbers has about 1 / (1 + 0.8 ln g) of the variance of one.
+_OF_GROUP = 0.8
+_LARGEST = 1e15
+
+
+class Memory(NamedTuple):
+    """(points,) each.
+
+    slowest   mean factor of the slowest class that takes part, spikes included
+    step      mean time of its step
+    cv        spread of its steps over their mean, in the long run
+    slack     steps that the pattern lets ranks be apart
+    period    steps after which the pattern repeats
+    num_steps that are remembered
+    """
+
+    slowest: Floats
+    step: Floats
+    cv: Floats
+    slack: Floats
+    period: NDArray[np.int64]
+    num_steps: Floats
+
+
+def spike_mean(fleet: Fleet) -> Floats:
+    """(points,) mean factor of the spikes."""
+    if fleet.spikes is None:
+        return np.ones(fleet.num_points)
+    mean: Floats = 1 + fleet.spikes.probability * (fleet.spikes.slowdown - 1)
+    return mean
+
+
+def memory_of(fleet: Fleet, pattern: Pattern) -> Memory:
+    """Of every point."""
+    slowest = slowest_class(fleet) * spike_mean(fleet)
+    step = pattern.load_ratio + slowest
+    cv = np.sqrt(_variance(fleet)) * slowest / step
+    if isinstance(pattern, Staleness):
+        slack = pattern.staleness - pattern.delay_ratio / step
+        period = pattern.staleness + 1
+    else:
+        free = pattern.overlap_steps + 1 - pattern.release_fraction
+        part = pattern.part_ratio
+        if pattern.bucket_ratios is not None:
+            part = pattern.bucket_ratios.sum(axis=0)
+        slack = free - part / step
+        period = pattern.steps // pattern.fragments
+    slack = np.maximum(slack, 0)
+    groups = np.maximum(num_ranks(fleet) // fleet.tensor_parallel_size, 2)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        steps = np.where(slack > 0, 2 * (slack / cv) ** 2 / np.log(groups), 0)
+    forgotten = np.where(fleet.autocorrelation > 0, 1 / (1 - fleet.autocorrelation), 0)
+    return Memory(
+        slowest=slowest,
+        step=step,
+        cv=cv,
+        slack=slack,
+        period=period,
+        num_steps=np.minimum(np.maximum(steps, forgotten), _LARGEST),
+    )
+
+
+def _variance(fleet: Fleet) -> Floats:
+    """(points,) of a rank's factor over its mean squared; of sums of steps where they correlate."""
+    of_gpu = np.ones(fleet.num_points)
+    if fleet.transient is not None:
+        phi = fleet.autocorrelation
+        of_gpu += fleet.transient.shape[0] ** 2 * (1 + phi) / (1 - phi)
+    if fleet.spikes is not None:
+        p, beyond = fleet.spikes.probability, fleet.spikes.slowdown - 1
+        of_gpu *= 1 + p * (1 - p) * (beyond / (1 + p * beyond)) ** 2
+    of_group = (of_gpu - 1) / (1 + _OF_GROUP * np.log(fleet.tensor_parallel_size))
+    return (1 + of_group) * (1 + _square(fleet.replica)) - 1
+
+
+def _square(source: Source | None) -> Floats | float:
+    return 0.0 if source is None else source.shape[0] ** 2
