@@ -5,15 +5,18 @@ families it is of the family again; for others its distribution is worked out (`
 Source: design page "The model", section 6.
 """
 
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from service.model.fleet import Source, Spikes
+from service.model.laws.doubling import mean_of_steps
 from service.model.laws.exponential import Exponential
 from service.model.laws.gamma import Gamma
-from service.model.laws.law import Floats
+from service.model.laws.law import Floats, Law
+from service.model.laws.mean_law import MeanLaw
 from service.model.laws.normal import Normal
 from service.model.laws.shifted_gamma import ShiftedGamma
 
@@ -55,7 +58,12 @@ def averaged(
         return Averages(source, expected)
     if spikes is None and source is not None and source.law in _CLOSED:
         return Averages(_closed(source, steps, autocorrelation), expected)
-    raise ValueError("source: no closed form")
+    key = average_keys(source, spikes, steps)
+    if (key != key[0]).any():
+        raise ValueError("steps: these points do not share a distribution of their mean")
+    law = _law_of_mean(source.law, tuple(source.shape[:, 0].tolist()), int(steps[0]))
+    cv = source.shape[0] / np.sqrt(steps)
+    return Averages(Source(law=law, shape=np.vstack([cv, source.shape[1:]])), expected)
 
 
 def average_keys(
@@ -102,3 +110,11 @@ def _closed(source: Source, steps: NDArray[np.int64], autocorrelation: Floats) -
         return Source(law=Gamma, shape=np.vstack([cv / root, source.shape[1:]]))
     skew = source.shape[1] if source.law is ShiftedGamma else _SKEW_OF_EXPONENTIAL
     return Source(law=ShiftedGamma, shape=np.vstack([cv / root, skew / root]))
+
+
+@lru_cache(maxsize=64)
+def _law_of_mean(law: Law, parameters: tuple[float, ...], steps: int) -> MeanLaw:
+    shape = np.array(parameters)[:, np.newaxis]
+    power = law.tail_power(shape)
+    curve = mean_of_steps(law, shape, steps)
+    return MeanLaw(curve.score_of, None if power is None else float(power[0]))

@@ -1,0 +1,69 @@
+"""The law of a mean factor, from its curve of normal scores."""
+
+import numpy as np
+from scipy import special
+
+from service.model.laws.law import SMALLEST_X, Floats, InLogarithm, Quadrature, rate_of
+from service.model.laws.piecewise import Pieces
+
+_FARTHEST = 40.0
+"""A score beyond which no law goes on: P = 1e-350."""
+
+
+class MeanLaw(InLogarithm):
+    """P(X > x) = Phi(-score(log x)). It takes nothing of `shape`, which may hold anything.
+
+    Beyond the ends of the curve nothing lies. `power` is that of a tail x^-power, None for a
+    lighter one.
+    """
+
+    def __init__(self, score_of: Pieces, power: float | None, num_nodes: int = 96) -> None:
+        self._score_of = score_of
+        self._power = power
+        self._num_nodes = num_nodes
+        self._ends = score_of.at(score_of.edges[[0, -1]])
+
+    def quadrature(self) -> Quadrature:
+        """Of as many nodes as the curve has bends."""
+        above = Quadrature().above if self._power is None else 1e-7
+        return Quadrature(num_nodes=self._num_nodes, map_rate=2.0, above=above)
+
+    def tail_power(self, shape: Floats) -> Floats | None:
+        """The power of the tail at every point."""
+        return None if self._power is None else np.full(shape.shape[1], self._power)
+
+    def add_rate(
+        self, v: Floats, mean: Floats, shape: Floats, num_gpus: Floats, to: Floats
+    ) -> None:
+        """Add the rate of `num_gpus` at v."""
+        del shape
+        to += num_gpus * rate_of(special.ndtr(-self._score_of.at(v - np.log(mean))))
+
+    def rate_and_slope(self, v: Floats, mean: Floats, shape: Floats) -> tuple[Floats, Floats]:
+        """The rate of one GPU and its derivative by v."""
+        del shape
+        score, slope = self._score_of.with_slope(v - np.log(mean))
+        rate = rate_of(special.ndtr(-score))
+        density = np.exp(-score * score / 2) / np.sqrt(2 * np.pi)
+        return rate, -density * slope * np.exp(rate)
+
+    def rate(self, x: Floats, shape: Floats) -> Floats:
+        """-log P(X <= x)."""
+        del shape
+        log_x = np.log(np.maximum(x, SMALLEST_X))
+        return rate_of(special.ndtr(-self._score_of.at(log_x)))
+
+    def upper_quantile(self, q: Floats, shape: Floats) -> Floats:
+        """The x with P(X > x) = q."""
+        return self.at_score(-special.ndtri(q), shape)
+
+    def lower_quantile(self, log_p: Floats, shape: Floats) -> Floats:
+        """The x with log P(X <= x) = `log_p`."""
+        return self.at_score(special.ndtri_exp(log_p), shape)
+
+    def at_score(self, z: Floats, shape: Floats) -> Floats:
+        """The x with P(X <= x) = Phi(z)."""
+        del shape
+        score = np.asarray(np.clip(z, *self._ends))
+        x: Floats = np.exp(self._score_of.inverse(score))
+        return x
