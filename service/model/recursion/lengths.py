@@ -80,8 +80,8 @@ def rank_steps_needed(fleet: Fleet, pattern: Pattern, draws: Ints) -> Floats:
     given = scaled(states.fleet, pattern.part(rows))
     lengths = lengths_of(states.fleet, given.pattern, given.memory, draws[rows])
     steps = LANE * lengths.num_lanes * (lengths.burnt + lengths.measured).astype(np.float64)
-    needed: Floats = np.bincount(rows, steps * num_ranks(states.fleet), fleet.num_points)
-    return needed
+    needed = np.bincount(rows, steps * num_ranks(states.fleet), fleet.num_points)
+    return np.asarray(needed, dtype=np.float64)
 
 
 def _differ(fleet: Fleet) -> bool:
