@@ -6,7 +6,6 @@ line, and with messages of NCCL between them. Columns are found by the names in 
 Sources: nccl-tests src/util.cu and src/common.cu, outputs in its issues.
 """
 
-import math
 import re
 from dataclasses import dataclass, field
 from typing import NamedTuple, NoReturn
@@ -15,12 +14,20 @@ COLUMNS = ("out_of_place", "in_place")
 
 # What mpirun --tag-output and srun --label put before, or into, a line.
 _TAG = re.compile(r"\[\d+(?:,\d+)?\](?:<std(?:out|err)>)?:?|^\s*\d+:(?=\s)")
-_RANK = re.compile(r"#?\s*Rank\s+(\d+)\s+(?:Group\s+(\d+)\s+)?(?:Pid|on)\b")
-_ROW = re.compile(r"\d+\s+\d+\s+[A-Za-z]\w*\s")
-_CUT_ROW = re.compile(r"\d+(?:\s+\d+)?(?:\s+[A-Za-z]\w*)?")
+_RANK = re.compile(r"#?\s*Rank\s+([0-9]{1,9})\s+(?:Group\s+([0-9]+)\s+)?(?:Pid|on)\b")
+_ROW = re.compile(r"[0-9]+\s+[0-9]+\s+[A-Za-z]\w*\s")
+_CUT_ROW = re.compile(r"[0-9]+(?:\s+[0-9]+)?(?:\s+[A-Za-z]\w*)?")
+_NUMBER = re.compile(r"[0-9]+(?:\.([0-9]+))?(?:e([+-]?[0-9]{1,2}))?")
 _STARTED = re.compile(r"#?\s*Collective test starting\s*:\s*(\S+)")
-_OUT_OF_BOUNDS = re.compile(r"#?\s*Out of bounds values\s*:\s*(\d+)")
+_OUT_OF_BOUNDS = re.compile(r"#?\s*Out of bounds values\s*:\s*([0-9]+)")
+_TITLE_WORDS = {"out-of-place", "in-place", "(+", "per-iteration)"}
+_FIRST = ("size", "count", "type")
+_MEASURED = ("time", "algbw", "busbw")
+# The values under the name "timestamp": a date and a time.
 _DATE_AND_TIME = 2
+# Thirty years, and all bytes that a field allows: more is no measurement.
+_MOST_US = 1e15
+_SIZE_DIGITS = 18
 
 
 class UnreadableOutputError(ValueError):
@@ -66,8 +73,11 @@ class Row(NamedTuple):
 class Lines:
     """What was read so far.
 
-    ranks      of the run at hand, by their numbers; the list is cut where a device line says so
-    num_ranks  of each run that is over
+    names       of the header, in its order; `titles` are those above them
+    time_place  where the wanted column's time stands among them
+    ranks       of the run at hand, by their numbers, and their group; `is_cut` where the list ends
+                in dots
+    num_ranks   of each run that is over
     """
 
     column: str
@@ -76,6 +86,7 @@ class Lines:
     num_empty: int = 0
     names: tuple[str, ...] = ()
     titles: tuple[str, ...] = COLUMNS
+    time_place: int = 0
     ranks: set[int] = field(default_factory=set)
     group: str | None = None
     is_cut: bool = False
@@ -112,9 +123,8 @@ def _read_remark(found: Lines, number: int, said: str) -> None:
         found.is_cut = True
     elif words[:1] == ["size"] and "algbw" in words:
         _read_header(found, number, words)
-    elif "out-of-place" in said or "in-place" in said:
-        shown = {"out_of_place": "out-of-place" in said, "in_place": " in-place" in said}
-        found.titles = tuple(name for name in COLUMNS if shown[name])
+    elif words and _TITLE_WORDS.issuperset(words):
+        found.titles = tuple(name for name in COLUMNS if name.replace("_", "-") in words)
     elif (started := _STARTED.match(said)) and "all_reduce" not in started[1]:
         _refuse(number, f"{started[1]} was run; the times of all_reduce_perf are needed")
     elif (wrong := _OUT_OF_BOUNDS.match(said)) and int(wrong[1]):
@@ -137,15 +147,23 @@ def _read_rank(found: Lines, number: int, rank: int, group: str | None) -> None:
 def _read_header(found: Lines, number: int, words: list[str]) -> None:
     if "cputime" in words:
         _refuse(number, "cputime is the time of the processor, not of the messages (-C 1)")
-    if len(found.titles) == 1 and found.column not in found.titles:
-        _refuse(number, f"there is no {found.column}: only {found.titles[0]} was run")
+    places = [at for at in range(len(words)) if tuple(words[at : at + 3]) == _MEASURED]
+    if tuple(words[:3]) != _FIRST or not places:
+        _refuse(
+            number,
+            f"a header has {', '.join(_FIRST)} and {', '.join(_MEASURED)}, this one does not",
+        )
+    shown = found.titles if len(found.titles) == len(places) else COLUMNS
+    place_of = dict(zip(shown, places, strict=False))
+    if found.column not in place_of:
+        _refuse(number, f"there is no {found.column}: only {', '.join(place_of)} was run")
+    found.time_place = place_of[found.column]
     found.names = tuple(words)
 
 
 def _read_row(found: Lines, number: int, parts: list[str]) -> None:
     if not found.names:
         _refuse(number, "a result before the header that names its columns")
-    # A timestamp is a date and a time, under one name.
     expected = len(found.names) + ("timestamp" in found.names) * (_DATE_AND_TIME - 1)
     if len(parts) != expected:
         _refuse(
@@ -153,32 +171,24 @@ def _read_row(found: Lines, number: int, parts: list[str]) -> None:
             f"{len(parts)} values, but the header names {expected}: the line is cut off, or "
             "another program wrote into it",
         )
-    at = _time_place(found)
-    named = dict(zip(found.names, parts, strict=False))
-    size = int(parts[0])
+    size = parts[0].lstrip("0")
     if not size:
         found.num_empty += 1
         return
-    time_us, algbw, busbw = (
-        _number(number, name, parts[found.names.index(name, at)])
-        for name in ("time", "algbw", "busbw")
-    )
-    _refuse_wrong(found, number, at, parts)
+    if len(size) > _SIZE_DIGITS:
+        _refuse(number, f"size has {len(size)} digits")
+    numbers = zip(_MEASURED, parts[found.time_place :], strict=False)
+    time_us, algbw, busbw = (_number(number, name, said) for name, said in numbers)
+    _refuse_wrong(found, number, parts)
+    # Of names that stand twice the last one counts; these stand once.
+    named = dict(zip(found.names, parts, strict=False))
     redop, root = named.get("redop", ""), named.get("root", "-1")
-    found.rows.append(Row(number, size, named["type"], redop, root, time_us, algbw, busbw))
+    found.rows.append(Row(number, int(size), named["type"], redop, root, time_us, algbw, busbw))
 
 
-def _time_place(found: Lines) -> int:
-    """Where the wanted column's time stands: the first one, or the second of two."""
-    first = found.names.index("time")
-    if found.column == COLUMNS[0] or found.names.count("time") == 1:
-        return first
-    return found.names.index("time", first + 1)
-
-
-def _refuse_wrong(found: Lines, number: int, at: int, parts: list[str]) -> None:
+def _refuse_wrong(found: Lines, number: int, parts: list[str]) -> None:
     """Refuse a row with wrong elements; "error" of older versions is no count of them."""
-    place = found.names.index("busbw", at) + 1
+    place = found.time_place + len(_MEASURED)
     name = found.names[place] if place < len(found.names) else ""
     said = parts[place] if name in {"#wrong", "error"} else "0"
     if said.endswith("*") or (name == "#wrong" and said not in {"0", "N/A"}):
@@ -186,15 +196,10 @@ def _refuse_wrong(found: Lines, number: int, at: int, parts: list[str]) -> None:
 
 
 def _number(number: int, name: str, said: str) -> Printed:
-    try:
-        value = float(said)
-    except ValueError:
-        _refuse(number, f"{name} is {said!r}, not a number")
-    if not math.isfinite(value) or value < 0:
-        _refuse(number, f"{name} is {said}, not a finite number from 0 on")
-    mantissa, _, exponent = said.lower().partition("e")
-    digits = len(mantissa.partition(".")[2])
-    return Printed(value, 0.5 * 10.0 ** (int(exponent or 0) - digits))
+    written = _NUMBER.fullmatch(said.lower())
+    if written is None or not float(said) <= _MOST_US:
+        _refuse(number, f"{name} is {said[:20]!r}, not a number from 0 to {_MOST_US:g}")
+    return Printed(float(said), 0.5 * 10.0 ** (int(written[2] or 0) - len(written[1] or "")))
 
 
 def _refuse(line: int, reason: str) -> NoReturn:
