@@ -51,6 +51,8 @@ def memory_of(fleet: Fleet, pattern: Pattern) -> Memory:
     """Of every point."""
     slowest = slowest_class(fleet) * spike_mean(fleet)
     step = pattern.load_ratio + slowest
+    if pattern.hidden_ratio is not None:
+        step = np.maximum(step, pattern.hidden_ratio)
     cv = np.sqrt(_variance(fleet)) * slowest / step
     if isinstance(pattern, Staleness):
         slack = pattern.staleness - pattern.delay_ratio / step

@@ -37,11 +37,13 @@ class Staleness(_Columns):
     staleness    s, int64, steps; 0 is a barrier each step
     delay_ratio  d, until the last rank's update is seen
     load_ratio   part of X that does not vary
+    hidden_ratio load that is hidden behind the step before: B_i(k) >= B_i(k-1) + hidden
     """
 
     staleness: NDArray[np.int64]
     delay_ratio: Floats
     load_ratio: Floats
+    hidden_ratio: Floats | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +59,7 @@ class Rounds(_Columns):
     release_fraction                  of the compute of a step
     part_ratio                        t, what the exchange of one fragment takes
     load_ratio                        part of X that does not vary
+    hidden_ratio                      load behind the step before: B_i(k) >= B_i(k-1) + hidden
 
     With buckets, in place of release and t: bucket b of exchange m is ready once the last rank has
     done the share W_b of the compute of step mL, theta * (c_1 + … + c_(b-1)) later where compute is
@@ -73,6 +76,7 @@ class Rounds(_Columns):
     release_fraction: Floats
     part_ratio: Floats
     load_ratio: Floats
+    hidden_ratio: Floats | None = None
     release_shares: Floats | None = None
     bucket_ratios: Floats | None = None
     contention_fraction: Floats | None = None

@@ -3,6 +3,7 @@
 import numpy as np
 
 from service.model.laws.law import Floats
+from service.model.recursion.hidden_loads import hidden_loads
 from service.model.recursion.highest import highest
 from service.model.recursion.pattern import Rounds
 
@@ -17,6 +18,7 @@ class RoundSteps:
         self._overlap = pattern.overlap_steps
         self._shares, self._costs, self._lag = _buckets(pattern)
         self._exchanged = np.zeros((points, replications))
+        self._loads = hidden_loads(pattern.hidden_ratio, self._finished)
         self._step = 0
         self.front = np.zeros((points, replications))
         """When the last rank has ended the last step."""
@@ -38,6 +40,8 @@ class RoundSteps:
         finished = self._finished[ranks]
         if self._waits:
             np.maximum(finished, self._gate, out=finished)
+        if self._loads is not None:
+            self._loads.hold(ranks, finished)
         finished += load
         if len(self._due):
             begun, lasts = finished[:, self._due], compute[:, self._due]

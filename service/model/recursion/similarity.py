@@ -51,8 +51,10 @@ def scaled(fleet: Fleet, pattern: Pattern) -> Scaled:
         return Scaled(pattern=pattern, memory=memory, is_scaled=never, noise=ones, excess=ones)
     with np.errstate(divide="ignore"):
         is_long = memory.slack / memory.cv > LONGEST_RATIO
-    # Groups of GPUs have no rate of their own that is known.
+    # Groups of GPUs, and steps that a hidden load limits, have no rate that is known.
     is_long &= fleet.tensor_parallel_size == 1
+    if pattern.hidden_ratio is not None:
+        is_long &= pattern.hidden_ratio == 0
     staleness = np.clip(np.rint(_RATIO * memory.cv), 1, np.maximum(pattern.staleness, 1))
     noise = np.maximum(staleness / (_RATIO * np.maximum(memory.cv, 1e-300)), 1)
     noise = np.where(is_long, noise, 1.0)

@@ -3,6 +3,7 @@
 import numpy as np
 
 from service.model.laws.law import Floats
+from service.model.recursion.hidden_loads import hidden_loads
 from service.model.recursion.highest import highest
 from service.model.recursion.pattern import Staleness
 
@@ -18,6 +19,7 @@ class StaleSteps:
         self._points = np.arange(points)
         self._maxima = np.zeros((int(pattern.staleness.max()) + 1, points, replications))
         self._gate = np.zeros((points, replications))
+        self._loads = hidden_loads(pattern.hidden_ratio, self._finished)
         self._step = 0
         self.front = np.zeros((points, replications))
         """When the last rank has ended the last step."""
@@ -34,6 +36,8 @@ class StaleSteps:
         """These ranks take their step of load + compute; compute (ranks, points, replications)."""
         finished = self._finished[ranks]
         np.maximum(finished, self._gate, out=finished)
+        if self._loads is not None:
+            self._loads.hold(ranks, finished)
         finished += compute
         finished += load
         np.maximum(self.front, highest(finished), out=self.front)

@@ -52,12 +52,16 @@ def passed(start: float, work: float, busy: list[tuple[float, float]], gamma: fl
 def brute_force(compute: list[list[float]], given: dict[str, Any]) -> list[float]:
     """The last rank's end of every step; compute[step][rank]."""
     num_ranks = len(compute[0])
-    done = [0.0] * num_ranks
+    done, loaded = [0.0] * num_ranks, [0.0] * num_ranks
     ends: dict[int, float] = {}
     fronts = []
     for k, of_step in enumerate(compute, start=1):
         awaited = k - given["overlap"] - 1
-        begin = [max(end, ends.get(awaited, 0.0)) + given["load"] for end in done]
+        starts = [
+            max(end, ends.get(awaited, 0.0), data) for end, data in zip(done, loaded, strict=True)
+        ]
+        loaded = [start + given.get("hidden", 0.0) for start in starts]
+        begin = [start + given["load"] for start in starts]
         done = [start + lasts for start, lasts in zip(begin, of_step, strict=True)]
         fronts.append(max(done))
         if k % given["interval"] == 0:
@@ -93,6 +97,7 @@ def random_rounds(rng: np.random.Generator) -> Rounds:
         release_fraction=rng.choice([0.0, 0.4, 1.0], num_points),
         part_ratio=rng.choice([0.0, 0.5, 2.0, 7.0], num_points),
         load_ratio=rng.choice([0.0, 0.3], num_points),
+        hidden_ratio=rng.choice([0.0, 0.8, 1.5], num_points),
     )
 
 
@@ -104,8 +109,10 @@ def test_thousands_of_small_cases(num_ranks: int) -> None:
     mean = rng.uniform(0.3, 2, (num_ranks, num_points, REPLICATIONS))
     compute = mean * rng.lognormal(0, 0.5, (STEPS, num_ranks, num_points, REPLICATIONS))
     found = fronts(pattern, compute, parts=min(num_ranks, 2))
+    assert pattern.hidden_ratio is not None
     for point in range(num_points):
         given = {
+            "hidden": float(pattern.hidden_ratio[point]),
             "interval": int(pattern.steps[point] // pattern.fragments[point]),
             "overlap": int(pattern.overlap_steps[point]),
             "shares": [float(pattern.release_fraction[point])],

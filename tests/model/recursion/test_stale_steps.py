@@ -9,13 +9,18 @@ from service.model.recursion.stale_steps import StaleSteps
 POINTS, REPLICATIONS, STEPS = 60, 12, 24
 
 
-def brute_force(times: list[list[float]], staleness: int, delay: float) -> list[float]:
+def brute_force(
+    times: list[list[float]], staleness: int, delay: float, hidden: float
+) -> list[float]:
     """The last rank's end of every step; times[step][rank]."""
     ends: list[list[float]] = []
+    loaded = [0.0] * len(times[0])
     for k in range(1, len(times) + 1):
         before = ends[k - 2] if k > 1 else [0.0] * len(times[0])
         gate = (max(ends[k - 2 - staleness]) if k - 1 - staleness > 0 else 0.0) + delay
-        ends.append([max(end, gate) + x for end, x in zip(before, times[k - 1], strict=True)])
+        begins = [max(end, gate, data) for end, data in zip(before, loaded, strict=True)]
+        loaded = [begin + hidden for begin in begins]
+        ends.append([begin + x for begin, x in zip(begins, times[k - 1], strict=True)])
     return [max(of_step) for of_step in ends]
 
 
@@ -37,6 +42,7 @@ def random_pattern(rng: np.random.Generator, num_points: int) -> Staleness:
         staleness=rng.integers(0, 7, num_points),
         delay_ratio=rng.choice([0.0, 0.3, 1.0, 2.5, 6.0], num_points),
         load_ratio=rng.choice([0.0, 0.2, 1.0], num_points),
+        hidden_ratio=rng.choice([0.0, 0.8, 1.5], num_points),
     )
 
 
@@ -44,15 +50,18 @@ def random_pattern(rng: np.random.Generator, num_points: int) -> Staleness:
 def test_thousands_of_small_cases(num_ranks: int) -> None:
     rng = np.random.default_rng(num_ranks)
     pattern = random_pattern(rng, POINTS)
+    hidden_ratio = pattern.hidden_ratio
+    assert hidden_ratio is not None
     # Unequal workers: each has its own mean, and steps of its own.
     mean = rng.uniform(0.3, 2, (num_ranks, POINTS, REPLICATIONS))
     compute = mean * rng.lognormal(0, 0.5, (STEPS, num_ranks, POINTS, REPLICATIONS))
     found = fronts(pattern, compute, [slice(0, num_ranks)])
     for point in range(POINTS):
         given = int(pattern.staleness[point]), float(pattern.delay_ratio[point])
+        hidden = float(hidden_ratio[point])
         for replication in range(REPLICATIONS):
             times = compute[:, :, point, replication] + pattern.load_ratio[point]
-            expected = brute_force(times.tolist(), *given)
+            expected = brute_force(times.tolist(), *given, hidden)
             np.testing.assert_allclose(found[:, point, replication], expected, rtol=1e-12)
 
 
