@@ -21,6 +21,7 @@ NUMBERS = (
     "gpu_hours_effective_change",
     "step_mean_ms_after",
     "efficiency_fraction_after",
+    "break_even_extra_steps_fraction",
     "break_even_gpu_hours",
 )
 FIELDS = (
@@ -38,6 +39,13 @@ _WORDS: Mapping[str, str] = {
     "mean_hours": "{:g} h",
     "hours_fraction": "{:g} x the hours",
     "cv_fraction": "{:g} x the cv",
+    "num_buckets": "{:.0f} buckets",
+    "contention_fraction": "contention {:g}",
+    "steps": "every {:.0f} steps",
+    "extra_steps_fraction": "{:g} more steps",
+    "intra_link": "{}",
+    "compression_ratio": "{:g} times smaller",
+    "compression_ms": "{:g} ms",
 }
 
 
@@ -48,6 +56,8 @@ def write_table(found: RemediesOut, out: BinaryIO) -> None:
         f"lost in {days} days: {gpu_hours(found.result.gpu_hours_lost)} of "
         f"{gpu_hours(found.result.gpu_hours_available)} GPU-hours\n\n".encode()
     )
+    # Only where something waits less often than every step.
+    gains = any(remedy.break_even_extra_steps_fraction is not None for remedy in found.remedies)
     priced = any(remedy.money_given_back for remedy in found.remedies)
     headings = [
         Heading("remedy", words=True),
@@ -56,10 +66,11 @@ def write_table(found: RemediesOut, out: BinaryIO) -> None:
         Heading("held [GPU-hours]"),
         Heading("step [ms]"),
         Heading("efficiency [%]"),
+        *([Heading("break-even extra steps [%]")] if gains else []),
         Heading("break-even of one [GPU-hours]"),
         *([Heading("given back"), Heading("break-even price of one")] if priced else []),
     ]
-    rows = [_cells(remedy, priced=priced) for remedy in found.remedies]
+    rows = [_cells(remedy, gains=gains, priced=priced) for remedy in found.remedies]
     out.write(f"{text_table(headings, rows)}\n".encode())
     for notice in found.warnings:
         place = notice.pointer.rsplit("/", maxsplit=1)[-1]
@@ -77,7 +88,10 @@ def write_comma_separated(found: RemediesOut, out: BinaryIO) -> None:
         "remedy": [remedy.kind for remedy in remedies],
         "setting": [_json(remedy.setting) for remedy in remedies],
         "count": np.array([remedy.count for remedy in remedies], dtype=np.int64),
-        **{name: np.array([getattr(each, name) for each in remedies]) for name in NUMBERS},
+        **{
+            name: np.array([getattr(each, name) for each in remedies], dtype=np.float64)
+            for name in NUMBERS
+        },
         "money_given_back": [_decimal(remedy.money_given_back) for remedy in remedies],
         "break_even_price": [_decimal(remedy.break_even_price) for remedy in remedies],
         "currency": [_currency(remedy.money_given_back) for remedy in remedies],
@@ -98,7 +112,7 @@ FORMATS: dict[str, Callable[[RemediesOut, BinaryIO], None]] = {
 }
 
 
-def _cells(remedy: RemedyOut, *, priced: bool) -> list[str]:
+def _cells(remedy: RemedyOut, *, gains: bool, priced: bool) -> list[str]:
     given_back = signed(gpu_hours(remedy.gpu_hours_given_back))
     if remedy.gpu_hours_given_back_se:
         given_back += f" ± {gpu_hours(remedy.gpu_hours_given_back_se)}"
@@ -109,6 +123,7 @@ def _cells(remedy: RemedyOut, *, priced: bool) -> list[str]:
         signed(gpu_hours(remedy.gpu_hours_held_change)),
         milliseconds(remedy.step_mean_ms_after),
         percent(remedy.efficiency_fraction_after),
+        *([percent(remedy.break_even_extra_steps_fraction)] if gains else []),
         gpu_hours(remedy.break_even_gpu_hours),
     ]
     if priced:
@@ -120,7 +135,7 @@ def _named(remedy: RemedyOut) -> str:
     return f"{remedy.kind} {_setting(remedy.setting)}".strip()
 
 
-def _setting(setting: Mapping[str, float] | None) -> str:
+def _setting(setting: Mapping[str, float | str] | None) -> str:
     said = ", ".join(_WORDS[name].format(value) for name, value in (setting or {}).items())
     return "1 GPU" if said == "1 GPUs" else said
 

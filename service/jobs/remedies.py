@@ -159,10 +159,17 @@ def _remedy(
         gpu_hours_effective_change=float(gains.effective_change[point]),
         step_mean_ms_after=float(results.columns["step_mean_ms"][point]),
         efficiency_fraction_after=float(gains.efficiency[point]),
+        break_even_extra_steps_fraction=_finite(
+            results.columns["break_even_extra_steps_fraction"][point]
+        ),
         break_even_gpu_hours=break_even,
         money_given_back=_cost(rates, given_back, scenario.period_days).cost,
         break_even_price=_cost(rates, break_even, scenario.period_days).cost,
     )
+
+
+def _finite(number: float) -> float | None:
+    return float(number) if np.isfinite(number) else None
 
 
 def _cost(rates: EvaluationRates | None, gpu_hours: float, period_days: int) -> Cost:

@@ -15,7 +15,7 @@ from service.jobs.batch_documents import (
 from service.jobs.evaluation_prices import PricedIn
 from service.jobs.output_columns import ResultColumns
 from service.jobs.result_documents import RateDays
-from service.model.remedy.remedy_kinds import Kind, NotApplicable
+from service.model.remedy.remedy_kinds import Kind, NotApplicable, Setting
 from service.reports.money import CostStatus, Money
 
 
@@ -36,8 +36,11 @@ class RemedyOut(Struct, frozen=True, kw_only=True):
 
     kind: Kind
     setting: Annotated[
-        dict[str, float] | None,
-        Meta(description="How much of it: `count`, `mean_hours`, `hours_fraction`, `cv_fraction`."),
+        Setting | None,
+        Meta(
+            description="How much of it: `count`, `mean_hours`, `hours_fraction`, `cv_fraction`, "
+            "`num_buckets`, `steps`, `compression_ratio`, and what else the request gave."
+        ),
     ]
     count: Annotated[
         int,
@@ -64,6 +67,14 @@ class RemedyOut(Struct, frozen=True, kw_only=True):
     step_mean_ms_after: float
     efficiency_fraction_after: Annotated[
         float, Meta(description="Effective over held, at the original ideal step.")
+    ]
+    break_even_extra_steps_fraction: Annotated[
+        float | None,
+        Meta(
+            description="What steps gain in speed by waiting less often: with more extra steps "
+            "than this for the same progress the remedy does not pay. Null where every step waits. "
+            "No penalty is built in, because none is universal."
+        ),
     ]
     break_even_gpu_hours: Annotated[
         float,

@@ -16,13 +16,16 @@ def request_faults(requests: Sequence[RemedyRequest], pointer: str) -> list[Fiel
         FieldFault(
             pointer=f"{pointer}/{position}/{name}",
             code="setting_not_read",
-            detail=f"{request.kind} reads no {name}"
-            + (f", but {SETTINGS[request.kind]}" if request.kind in SETTINGS else ""),
+            detail=f"{request.kind} reads no {name}" + _read_instead(request.kind),
         )
         for position, request in enumerate(requests)
-        for name in ("counts", "mean_hours", "cv_fractions")
-        if getattr(request, name) is not None and SETTINGS.get(request.kind) != name
+        for name in request.given
+        if name not in SETTINGS.get(request.kind, ())
     ]
+
+
+def _read_instead(kind: str) -> str:
+    return f", but {' and '.join(SETTINGS[kind])}" if kind in SETTINGS else ""
 
 
 def refuse_unfit(item: BatchItemIn) -> None:

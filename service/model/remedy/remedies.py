@@ -5,33 +5,24 @@ ordinary evaluations (`remedy_gains.py`) that anybody can repeat. Design page "T
 3, 6 and 8.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from service.model.columns import columns_of, joined
-from service.model.fields import MAX_STANDING_BY, Scenario
-from service.model.parts.synchronization import MAX_BACKUP_WORKERS
+from service.model.fields import Scenario
 from service.model.problems import InvalidScenario
+from service.model.remedy.does_not_apply import DoesNotApplyError
+from service.model.remedy.remedy_choices import with_settings
 from service.model.remedy.remedy_kinds import (
-    COUNTED,
     KINDS,
     Kind,
     NotApplicable,
     Remedy,
     RemedyRequest,
 )
-from service.model.remedy.remedy_overrides import DoesNotApplyError, num_slow, overrides_of
+from service.model.remedy.remedy_overrides import overrides_of
 from service.model.rules import describe_failure, failures
 from service.model.scenario import apply_overrides, decode_fields, full
-
-FRACTIONS_OF_HOURS = (0.5, 0.25)
-FRACTIONS_OF_CV = (0.5, 0.0)
-# More than one GPU in so many is no longer a remedy but another cluster.
-ONE_IN = 16
-LASTING = ("persistent", "node")
-TELL_APART = (*LASTING, "transient", "replica", "spikes", "episodes")
-"""Sources that make some GPUs slower than others, for good or for a step."""
-MOST_TRIED = 64
 
 
 class Change(NamedTuple):
@@ -51,7 +42,7 @@ def applicable(
     """
     chosen = requests or [RemedyRequest(kind=kind) for kind in KINDS]
     remedies = dict.fromkeys(
-        remedy for request in chosen for remedy in _with_settings(scenario, request)
+        remedy for request in chosen for remedy in with_settings(scenario, request)
     )
     changes: list[Change] = []
     left_out: list[NotApplicable] = []
@@ -103,35 +94,3 @@ def _without_repeats(left_out: list[NotApplicable]) -> list[NotApplicable]:
             kind=each.kind, setting=None if key in found else each.setting, reason=each.reason
         )
     return list(found.values())
-
-
-def _with_settings(scenario: Scenario, request: RemedyRequest) -> Iterator[Remedy]:
-    kind = request.kind
-    if kind in COUNTED:
-        for count in request.counts or _counts(scenario, kind):
-            yield Remedy(kind=kind, count=count)
-    elif kind == "faster_detection" and request.mean_hours:
-        for hours in request.mean_hours:
-            yield Remedy(kind=kind, mean_hours=hours)
-    elif kind == "faster_detection":
-        for fraction in FRACTIONS_OF_HOURS:
-            yield Remedy(kind=kind, hours_fraction=fraction)
-    elif kind == "balance_data":
-        for fraction in request.cv_fractions or FRACTIONS_OF_CV:
-            yield Remedy(kind=kind, cv_fraction=fraction)
-    else:
-        yield Remedy(kind=kind)
-
-
-def _counts(scenario: Scenario, kind: Kind) -> list[int]:
-    """1, 2, 4, … GPUs, and all slow ones at once."""
-    slow = num_slow(scenario)
-    most = min(MOST_TRIED, max(1, scenario.num_gpus // ONE_IN))
-    sources = TELL_APART if kind == "backup_workers" else LASTING
-    if all(getattr(scenario.variability, source) is None for source in sources):
-        # Of equal GPUs no more than the slow ones are worth it.
-        most = min(most, slow)
-    counts = {1 << power for power in range(most.bit_length())}
-    limit = MAX_BACKUP_WORKERS if kind == "backup_workers" else MAX_STANDING_BY
-    # Without any the reason why is still to be told.
-    return sorted(counts | ({slow} if 0 < slow <= limit else set())) or [1]

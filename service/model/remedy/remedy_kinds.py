@@ -2,12 +2,23 @@
 
 from typing import Annotated, Literal, get_args
 
+import msgspec
 from msgspec import Meta, Struct
 
-from service.model.fields import MAX_STANDING_BY
+from service.model.parts.communication import Link
+from service.model.remedy.remedy_settings import (
+    BucketCounts,
+    CompressionMs,
+    Contention,
+    Counts,
+    ExtraSteps,
+    Fractions,
+    Hours,
+    IntraLink,
+    Ratios,
+    Steps,
+)
 
-MAX_SETTINGS = 12
-"""Settings that one kind may be tried with."""
 MAX_REQUESTS = 16
 
 Kind = Literal[
@@ -19,38 +30,18 @@ Kind = Literal[
     "backup_workers",
     "balance_data",
     "checkpoint_optimal",
+    "overlap_buckets",
+    "prefetch_load",
+    "local_steps",
+    "delayed_update",
+    "hierarchical_collective",
+    "compress_gradients",
 ]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 COUNTED = ("evict_worst", "hot_spares", "backup_workers")
 
-Counts = Annotated[
-    tuple[Annotated[int, Meta(ge=1, le=MAX_STANDING_BY)], ...],
-    Meta(
-        min_length=1,
-        max_length=MAX_SETTINGS,
-        description="evict_worst, hot_spares, backup_workers: how many GPUs more than now; default "
-        "1, 2, 4, … up to one GPU in 16 and at most 64, and as many as are slow.",
-        examples=[[1, 2, 4]],
-    ),
-]
-Hours = Annotated[
-    tuple[Annotated[float, Meta(ge=0, le=1e6)], ...],
-    Meta(
-        min_length=1,
-        max_length=MAX_SETTINGS,
-        description="faster_detection: mean length of an episode, hours; default a half and a "
-        "quarter of the scenario's.",
-    ),
-]
-Fractions = Annotated[
-    tuple[Annotated[float, Meta(ge=0, lt=1)], ...],
-    Meta(
-        min_length=1,
-        max_length=MAX_SETTINGS,
-        description="balance_data: fraction of the replica variability's cv that is left; default "
-        "a half, and nothing.",
-    ),
-]
+Setting = dict[str, float | str]
+"""How much of a remedy: its parameters by name."""
 
 
 class RemedyRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -60,22 +51,47 @@ class RemedyRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     counts: Counts | None = None
     mean_hours: Hours | None = None
     cv_fractions: Fractions | None = None
+    num_buckets: BucketCounts | None = None
+    contention_fraction: Contention | None = None
+    steps: Steps | None = None
+    extra_steps_fraction: ExtraSteps | None = None
+    intra_link: IntraLink | None = None
+    compression_ratios: Ratios | None = None
+    compression_ms: CompressionMs | None = None
+
+    @property
+    def given(self) -> tuple[str, ...]:
+        """The settings that it names."""
+        names = self.__struct_fields__
+        return tuple(name for name in names if name != "kind" and getattr(self, name) is not None)
 
 
-SETTINGS: dict[str, str] = {
-    **dict.fromkeys(COUNTED, "counts"),
-    "faster_detection": "mean_hours",
-    "balance_data": "cv_fractions",
+SETTINGS: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(COUNTED, ("counts",)),
+    "faster_detection": ("mean_hours",),
+    "balance_data": ("cv_fractions",),
+    "overlap_buckets": ("num_buckets", "contention_fraction"),
+    "local_steps": ("steps", "extra_steps_fraction"),
+    "delayed_update": ("extra_steps_fraction",),
+    "hierarchical_collective": ("intra_link",),
+    "compress_gradients": ("compression_ratios", "compression_ms"),
 }
-"""The field of a request that a kind reads; the others read none."""
+"""The fields of a request that a kind reads; the others read none."""
 
 
 class Remedy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """One remedy with one setting, as it is stored; the setting says how much of it.
 
-    count         GPUs more that are evicted, stand by or are not waited for
-    mean_hours    length of an episode; or as a fraction of the scenario's, `hours_fraction`
-    cv_fraction   of the replica variability that is left
+    count                 GPUs more that are evicted, stand by or are not waited for
+    mean_hours            length of an episode; or as a fraction of the scenario's, `hours_fraction`
+    cv_fraction           of the replica variability that is left
+    num_buckets           equal buckets that gradients travel in
+    contention_fraction   as in the scenario's overlap; None: as it is there
+    steps                 local steps between two exchanges
+    extra_steps_fraction  as in the scenario's synchronization; None: as it is there
+    intra_link            between the GPUs of a node; None: the scenario's
+    compression_ratio     how many times smaller messages are than now
+    compression_ms        as in the scenario's communication; None: as it is there
     """
 
     kind: Kind
@@ -83,22 +99,36 @@ class Remedy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit
     mean_hours: float | None = None
     hours_fraction: float | None = None
     cv_fraction: float | None = None
+    num_buckets: int | None = None
+    contention_fraction: float | None = None
+    steps: int | None = None
+    extra_steps_fraction: float | None = None
+    intra_link: Link | None = None
+    compression_ratio: float | None = None
+    compression_ms: float | None = None
 
     @property
-    def setting(self) -> dict[str, float] | None:
-        """The parameter by name; None where the kind has none."""
-        named = {
-            "count": self.count,
-            "mean_hours": self.mean_hours,
-            "hours_fraction": self.hours_fraction,
-            "cv_fraction": self.cv_fraction,
-        }
-        return {name: value for name, value in named.items() if value is not None} or None
+    def setting(self) -> Setting | None:
+        """The parameters by name; None where there are none."""
+        named = {name: getattr(self, name) for name in self.__struct_fields__ if name != "kind"}
+        return {
+            name: _said(value) if isinstance(value, Link) else value
+            for name, value in named.items()
+            if value is not None
+        } or None
+
+
+def _said(link: Link) -> str:
+    """A preset by its name, another link as JSON."""
+    if link == Link(preset=link.preset) and link.preset is not None:
+        return link.preset
+    given = {name: value for name, value in msgspec.to_builtins(link).items() if value is not None}
+    return msgspec.json.encode(given).decode()
 
 
 class NotApplicable(Struct, frozen=True, kw_only=True):
     """A remedy that was left out, and why; without a setting where that holds for all of them."""
 
     kind: Kind
-    setting: dict[str, float] | None
+    setting: Setting | None
     reason: str

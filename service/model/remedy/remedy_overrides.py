@@ -1,7 +1,6 @@
 """What each kind of remedy changes in a scenario: overrides, or why it does not apply."""
 
 from collections.abc import Callable
-from typing import Any
 
 import msgspec
 
@@ -9,15 +8,20 @@ from service.model.active import is_active, num_backup, occupancy, spikes_are_ac
 from service.model.columns import Columns
 from service.model.failures import job_failures_per_day
 from service.model.fields import Scenario
+from service.model.remedy.communication_overrides import (
+    Overrides,
+    compress_gradients,
+    delayed_update,
+    hierarchical_collective,
+    local_steps,
+    overlap_buckets,
+    prefetch_load,
+)
+from service.model.remedy.does_not_apply import DoesNotApplyError
 from service.model.remedy.rebalancing import NotRebalancedError, rebalanced_ratio
 from service.model.remedy.remedy_kinds import Kind, Remedy
 
-Overrides = dict[str, Any]
 NOTHING_LASTS = "no GPU is slow for good: no slow groups, no persistent and no node variability"
-
-
-class DoesNotApplyError(Exception):
-    """Why a remedy cannot be applied to a scenario."""
 
 
 def overrides_of(scenario: Scenario, columns: Columns, remedy: Remedy) -> Overrides:
@@ -124,4 +128,10 @@ _OVERRIDES: dict[Kind, Callable[[Scenario, Columns, Remedy], Overrides]] = {
     "backup_workers": _back_up,
     "balance_data": _balance,
     "checkpoint_optimal": _checkpoint,
+    "overlap_buckets": overlap_buckets,
+    "prefetch_load": prefetch_load,
+    "local_steps": local_steps,
+    "delayed_update": delayed_update,
+    "hierarchical_collective": hierarchical_collective,
+    "compress_gradients": compress_gradients,
 }
