@@ -33,23 +33,26 @@ class RoundSteps:
         self._due = np.flatnonzero(self._step % self._interval == 0)
         replications = self.front.shape[1]
         self._ready = np.full((len(self._shares), len(self._due), replications), -np.inf)
-        self.front = np.full_like(self.front, -np.inf)
+        self._is_first = True
 
-    def go(self, ranks: slice, compute: Floats, load: Floats) -> None:
+    def go(self, ranks: slice, compute: Floats, load: Floats | None) -> None:
         """These ranks take their step of load + compute; compute (ranks, points, replications)."""
         finished = self._finished[ranks]
         if self._waits:
             np.maximum(finished, self._gate, out=finished)
         if self._loads is not None:
             self._loads.hold(ranks, finished)
-        finished += load
+        if load is not None:
+            finished += load
         if len(self._due):
             begun, lasts = finished[:, self._due], compute[:, self._due]
             for ready, share in zip(self._ready, self._shares, strict=True):
                 of_bucket = highest(begun + share[self._due, np.newaxis] * lasts)
                 np.maximum(ready, of_bucket, out=ready)
         finished += compute
-        np.maximum(self.front, highest(finished), out=self.front)
+        front = highest(finished)
+        self.front = front if self._is_first else np.maximum(self.front, front)
+        self._is_first = False
 
     def end(self) -> None:
         """All ranks have taken it: the exchanges that are due get their ends."""

@@ -16,7 +16,7 @@ _SURELY_POSITIVE = 0.11
 
 
 class ScoreFactors:
-    """Writes factors (ranks, points, replications) of scores (ranks, replications)."""
+    """Writes factors (…, points, replications) of scores (…, replications)."""
 
     def __init__(self, source: Source) -> None:
         self._law, self._shape = source.law, source.shape
@@ -32,7 +32,7 @@ class ScoreFactors:
 
     def write(self, scores: Floats, to: Floats) -> None:
         """The factors, in place."""
-        scores = scores[:, np.newaxis]
+        scores = scores[..., np.newaxis, :]
         if self._law is Normal:
             np.multiply(scores, self._sd, out=to)
             to += 1
@@ -43,8 +43,8 @@ class ScoreFactors:
             to -= self._sd * self._sd / 2
             np.exp(to, out=to)
         elif self._cubics is None:
-            spread = np.broadcast_to(scores, to.shape).transpose(0, 2, 1)
-            to[:] = self._law.at_score(spread, self._shape).transpose(0, 2, 1)
+            spread = np.broadcast_to(scores, to.shape).swapaxes(-1, -2)
+            to[:] = self._law.at_score(spread, self._shape).swapaxes(-1, -2)
         else:
             self._write_cubics(scores, self._cubics, to)
 
@@ -66,7 +66,7 @@ class ScoreFactors:
         return np.concatenate(tables, axis=1)
 
     def _write_cubics(self, scores: Floats, cubics: Floats, to: Floats) -> None:
-        num_points = to.shape[1]
+        num_points = to.shape[-2]
         num_pieces = cubics.shape[1] // num_points
         place = (scores + FARTHEST_SCORE) * PIECES_PER_SD
         first = np.clip(place.astype(np.intp), 0, num_pieces - 1)

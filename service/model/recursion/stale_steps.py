@@ -21,6 +21,7 @@ class StaleSteps:
         self._gate = np.zeros((points, replications))
         self._loads = hidden_loads(pattern.hidden_ratio, self._finished)
         self._step = 0
+        self._alike = bool((pattern.staleness == pattern.staleness[0]).all())
         self.front = np.zeros((points, replications))
         """When the last rank has ended the last step."""
 
@@ -28,19 +29,26 @@ class StaleSteps:
         """Turn to the next step, 1 first."""
         self._step += 1
         # What was done before the first step was done at 0.
-        place = (self._step - 1 - self._staleness) % len(self._maxima)
-        self._gate = self._maxima[place, self._points] + self._delay
-        self.front = np.full_like(self.front, -np.inf)
+        if self._alike:
+            gate = self._maxima[self._step % len(self._maxima)]
+        else:
+            place = (self._step - 1 - self._staleness) % len(self._maxima)
+            gate = self._maxima[place, self._points]
+        self._gate = gate + self._delay
+        self._is_first = True
 
-    def go(self, ranks: slice, compute: Floats, load: Floats) -> None:
+    def go(self, ranks: slice, compute: Floats, load: Floats | None) -> None:
         """These ranks take their step of load + compute; compute (ranks, points, replications)."""
         finished = self._finished[ranks]
         np.maximum(finished, self._gate, out=finished)
         if self._loads is not None:
             self._loads.hold(ranks, finished)
         finished += compute
-        finished += load
-        np.maximum(self.front, highest(finished), out=self.front)
+        if load is not None:
+            finished += load
+        front = highest(finished)
+        self.front = front if self._is_first else np.maximum(self.front, front)
+        self._is_first = False
 
     def end(self) -> None:
         """All ranks have taken it."""

@@ -38,60 +38,54 @@ class StepFactors:
             if source is not None
         }
         self._scores: dict[str, Floats] = {}
-        self._shared: dict[str, Floats] = {}
         if fleet.spikes is not None:
             self._probability = fleet.spikes.probability[:, np.newaxis]
             self._beyond = fleet.spikes.slowdown[:, np.newaxis] - 1
 
-    def start(self, step: int) -> None:
-        """Turn to step 0, 1, 2, …, one after the other."""
-        block, self._inside = divmod(step, BLOCK_STEPS)
-        if self._inside == 0:
-            self._draw(block)
-        for name, number in (
-            ("replica", self._num_ranks // self._group_size),
-            ("common", 1),
-        ):
-            if name in self._laws:
-                scores = self._scores[name][:, self._inside]
-                shared = np.empty((number, self._fleet.num_points, scores.shape[1]))
-                self._laws[name].write(scores, shared)
-                self._shared[name] = shared
-
-    def write(self, ranks: slice, to: Floats) -> None:
-        """Factors (ranks, points, replications) of this step, in place; whole groups only."""
-        if "transient" in self._laws:
-            self._laws["transient"].write(self._scores["transient"][ranks, self._inside], to)
-        else:
-            to[:] = 1.0
-        if "spikes" in self._scores:
-            hit = self._scores["spikes"][ranks, self._inside][:, np.newaxis] < self._probability
-            to *= 1 + hit * self._beyond
-        if "replica" in self._laws:
-            size = self._group_size
-            groups = slice(ranks.start // size, ranks.stop // size)
-            by_group = to.reshape(-1, size, *to.shape[1:])
-            by_group *= self._shared["replica"][groups, np.newaxis]
-        if "common" in self._laws:
-            to *= self._shared["common"]
-
-    def _draw(self, block: int) -> None:
-        if "transient" in self._laws:
-            self._scores["transient"] = self._correlated(
-                self._drawn(TRANSIENT, block, self._num_ranks)
-            )
-        if "replica" in self._laws:
-            groups = self._num_ranks // self._group_size
-            self._scores["replica"] = self._drawn(REPLICA, block, groups)
-        if "common" in self._laws:
-            self._scores["common"] = self._drawn(COMMON, block, 1)
+    def draw(self, block: int) -> None:
+        """Turn to block 0, 1, 2, … of BLOCK_STEPS steps, one after the other."""
+        numbers = {
+            "transient": (TRANSIENT, self._num_ranks),
+            "replica": (REPLICA, self._num_ranks // self._group_size),
+            "common": (COMMON, 1),
+        }
+        for name in self._laws:
+            source, number = numbers[name]
+            scores = step_scores(self._seed, source, block, self._num_lanes, number)
+            self._scores[name] = self._correlated(scores) if name == "transient" else scores
         if self._fleet.spikes is not None:
             self._scores["spikes"] = step_uniforms(
                 self._seed, SPIKES, block, self._num_lanes, self._num_ranks
             )
 
-    def _drawn(self, source: int, block: int, number: int) -> Floats:
-        return step_scores(self._seed, source, block, self._num_lanes, number)
+    def write(self, ranks: slice, steps: slice, to: Floats) -> None:
+        """Factors (steps, ranks, points, replications) of the block, in place; whole groups."""
+        if "transient" in self._laws:
+            self._laws["transient"].write(self._of("transient", ranks, steps), to)
+        else:
+            to[:] = 1.0
+        if "spikes" in self._scores:
+            uniforms = self._of("spikes", ranks, steps)
+            to *= 1 + (uniforms[..., np.newaxis, :] < self._probability) * self._beyond
+        size = self._group_size
+        by_group = to.reshape(len(to), -1, size, *to.shape[2:])
+        if "replica" in self._laws:
+            groups = slice(ranks.start // size, ranks.stop // size)
+            by_group *= self._shared("replica", groups, steps)
+        if "common" in self._laws:
+            by_group *= self._shared("common", slice(0, 1), steps)
+
+    def _of(self, name: str, ranks: slice, steps: slice) -> Floats:
+        """(steps, ranks, replications) scores."""
+        return self._scores[name][ranks, steps].swapaxes(0, 1)
+
+    def _shared(self, name: str, groups: slice, steps: slice) -> Floats:
+        """(steps, groups, 1, points, replications) factors."""
+        scores = self._of(name, groups, steps)
+        shape = (*scores.shape[:2], self._fleet.num_points, scores.shape[2])
+        shared = np.empty(shape)
+        self._laws[name].write(scores, shared)
+        return shared[:, :, np.newaxis]
 
     def _correlated(self, scores: Floats) -> Floats:
         """z(k) = phi z(k-1) + sqrt(1 - phi^2) e(k), stationary from the first step on."""
