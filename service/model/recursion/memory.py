@@ -18,6 +18,7 @@ from service.model.slowest.removal import slowest_class
 # A maximum of g normal numbers has about 1 / (1 + 0.8 ln g) of the variance of one.
 _OF_GROUP = 0.8
 _LARGEST = 1e15
+_TINY = 1e-100
 
 
 class Memory(NamedTuple):
@@ -66,8 +67,8 @@ def memory_of(fleet: Fleet, pattern: Pattern) -> Memory:
         period = pattern.steps // pattern.fragments
     slack = np.maximum(slack, 0)
     groups = np.maximum(num_ranks(fleet) // fleet.tensor_parallel_size, 2)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        steps = np.where(slack > 0, 2 * (slack / cv) ** 2 / np.log(groups), 0)
+    # Ranks that do not vary by themselves do not wander.
+    steps = np.where(cv > 0, 2 * (slack / np.maximum(cv, _TINY)) ** 2 / np.log(groups), 0)
     forgotten = np.where(fleet.autocorrelation > 0, 1 / (1 - fleet.autocorrelation), 0)
     return Memory(
         slowest=slowest,

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from service.model.fleet import Fleet
 from service.model.laws.law import Floats
+from service.model.recursion.lasting import num_ranks
 from service.model.recursion.memory import Memory, memory_of
 from service.model.recursion.pattern import Pattern, Staleness
 
@@ -49,28 +50,25 @@ def scaled(fleet: Fleet, pattern: Pattern) -> Scaled:
     if not isinstance(pattern, Staleness):
         never = np.zeros(fleet.num_points, dtype=np.bool_)
         return Scaled(pattern=pattern, memory=memory, is_scaled=never, noise=ones, excess=ones)
-    with np.errstate(divide="ignore"):
-        is_long = memory.slack / memory.cv > LONGEST_RATIO
+    is_long = (memory.slack > LONGEST_RATIO * memory.cv) & (memory.cv > 0)
     # Groups of GPUs, and steps that a hidden load limits, have no rate that is known.
     is_long &= fleet.tensor_parallel_size == 1
     if pattern.hidden_ratio is not None:
         is_long &= pattern.hidden_ratio == 0
     staleness = np.clip(np.rint(_RATIO * memory.cv), 1, np.maximum(pattern.staleness, 1))
-    noise = np.maximum(staleness / (_RATIO * np.maximum(memory.cv, 1e-300)), 1)
-    noise = np.where(is_long, noise, 1.0)
-    cv = memory.cv * noise
-    num_groups = np.maximum(fleet.num_gpus.sum(axis=0), 2)
-    short = 2 * (staleness / np.maximum(cv, 1e-300)) ** 2 / np.log(num_groups)
+    cv = np.where(is_long, memory.cv, 1.0)
+    noise = np.maximum(staleness / (_RATIO * cv), 1)
+    short = 2 * (staleness / (cv * noise)) ** 2 / np.log(np.maximum(num_ranks(fleet), 2))
     is_long &= _remembered(fleet) < _SHORT * short
     noise = np.where(is_long, noise, 1.0)
-    excess = np.where(is_long, noise**2 * np.maximum(memory.slack, 1e-300) / staleness, 1.0)
+    excess = np.where(is_long, noise**2 * memory.slack / staleness, 1.0)
     changed = replace(
         pattern,
         staleness=np.where(is_long, staleness, pattern.staleness).astype(np.int64),
         delay_ratio=np.where(is_long, 0.0, pattern.delay_ratio),
     )
     found = memory._replace(
-        cv=np.where(is_long, cv, memory.cv),
+        cv=memory.cv * noise,
         slack=np.where(is_long, staleness, memory.slack),
         period=changed.staleness + 1,
         num_steps=np.where(is_long, short, memory.num_steps),
