@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import numpy as np
 import pytest
 
 from service.model.columns import columns_of, joined
@@ -189,5 +188,12 @@ def test_sharding_needs_halves_of_an_all_reduce(communication: dict[str, Any], k
 
 
 def test_points_of_a_grid_share_their_curve() -> None:
-    columns = joined([point(by("measured", **CURVE, message_bytes=size)) for size in (1e9, 1e12)])
-    np.testing.assert_array_equal(failures(columns) == 0, [True, False])
+    one = point(by("measured", **CURVE))
+    bent = {"sizes_bytes": [1e8, 1e8, 1e10], "times_ms": [1, 2, 3]}
+    other = point(by("measured", **bent))
+    columns = joined([one, other, one, point(by("measured", **CURVE, message_bytes=1e12)), other])
+    found = [FAILURES[code] for code in failures(columns)]
+    assert found == ["", BENT, "", "beyond_measured_sizes", BENT]
+
+
+BENT = "not_a_measured_curve"

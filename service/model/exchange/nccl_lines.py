@@ -7,6 +7,7 @@ Sources: nccl-tests src/util.cu and src/common.cu, outputs in its issues.
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, NoReturn
 
@@ -99,10 +100,10 @@ class Lines:
         self.ranks, self.group, self.is_cut = set(), None, False
 
 
-def read_lines(text: str, column: str) -> Lines:
-    """Every line of the text in its turn; raises UnreadableOutputError at the first bad one."""
+def read_lines(lines: Sequence[str], column: str) -> Lines:
+    """Every line in its turn; raises UnreadableOutputError at the first bad one."""
     found = Lines(column)
-    for number, line in enumerate(text.splitlines(), start=1):
+    for number, line in enumerate(lines, start=1):
         said = _TAG.sub(" ", line).strip()
         if _ROW.match(said) or (found.names and _CUT_ROW.fullmatch(said)):
             _read_row(found, number, said.split())

@@ -14,7 +14,8 @@ from service.model.exchange.nccl_lines import Printed, Row, UnreadableOutputErro
 from service.model.parts.communication import MAX_TABLE, Measured
 
 MAX_TEXT = 1_048_576
-"""Characters of an output."""
+MAX_LINES = 50_000
+"""Characters and lines of an output."""
 
 MS_PER_US = 1e-3
 # One gigabyte per second is so many bytes per microsecond.
@@ -47,7 +48,10 @@ def read_nccl_tests(text: str, column: str) -> MeasuredOutput:
     """
     if len(text) > MAX_TEXT:
         raise UnreadableOutputError(f"{len(text)} characters, but {MAX_TEXT} is the limit")
-    found = read_lines(text, column)
+    lines = text.splitlines()
+    if len(lines) > MAX_LINES:
+        raise UnreadableOutputError(f"{len(lines)} lines, but {MAX_LINES} is the limit")
+    found = read_lines(lines, column)
     num_ranks = _agreed(found.num_ranks)
     for row in found.rows:
         _check(row, num_ranks)
@@ -125,7 +129,7 @@ def _refuse_numbers(num_sizes: int) -> None:
 def _warnings(rows: list[Row], num_empty: int, num_ranks: int | None) -> list[str]:
     found = []
     if num_empty:
-        found.append(f"{num_empty} rows of size 0 were left out")
+        found.append(f"rows of size 0 were left out: {num_empty}")
     kinds = sorted({f"{row.data_type} {row.redop}".strip() for row in rows})
     if len(kinds) > 1:
         found.append(f"medians are taken over {', '.join(kinds)}")
