@@ -92,3 +92,12 @@ def test_columns() -> None:
     assert best.ms[2] == pytest.approx(every.min())
     # Two buckets of 5e8 bytes are the smallest that were measured.
     assert best.num_buckets[3] == 2
+
+
+def test_columns_of_a_link_alone() -> None:
+    ring = Ring(link=Link(latency_us=1000, bandwidth_gigabytes_per_s=1), message_bytes=0)
+    columns = columns_of(Scenario(num_gpus=2, compute_ms=300, communication=ring))
+    # Buckets of nothing, 2 ms each: the fewest are as good as any.
+    best = best_buckets(columns, np.ones(1))
+    assert best.num_buckets.tolist() == [1.0]
+    assert best.ms.tolist() == [302.0]
