@@ -69,8 +69,10 @@ def _kinds(columns: Columns) -> list[tuple[Mask, Callable[[Columns], Floats]]]:
 def _of_fragments(columns: Columns) -> Floats:
     """Back in time: t <= slack of round_lines.py."""
     compute, load, hides = compute_ms(columns), columns["load_ms"], hides_load(columns)
-    step = np.where(hides, np.maximum(load, compute), load + compute)
-    begins = np.where(hides, 0.0, load) + columns["synchronization.release_fraction"] * compute
+    before = exchange_of(columns).compression_ms / columns["synchronization.steps"]
+    before = np.where(hides, before, before + load)
+    step = np.where(hides, np.maximum(load, before + compute), before + compute)
+    begins = before + columns["synchronization.release_fraction"] * compute
     slack = (columns["synchronization.overlap_steps"] + 1) * step - begins
     # Half of the last digit is no time to hide anything.
     slack = np.where(slack > 1e-12 * step, slack, 0.0)

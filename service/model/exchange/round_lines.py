@@ -38,7 +38,7 @@ class Pace(NamedTuple):
 
     compute_ms     at nominal speed
     load_ms        before it, or beside it where hides_load
-    constant_ms    of every step, on the GPU, whatever its speed
+    constant_ms    before the compute of every step, on the GPU, whatever its speed
     """
 
     compute_ms: Floats
@@ -76,7 +76,7 @@ def fragment_lines(pace: Pace, fragments: Fragments) -> Lines:
     """Mean step with exchanges of fragments."""
     alone = pace.lines()
     interval = fragments.interval_steps
-    begins_ms = np.where(pace.hides_load, 0.0, pace.load_ms)
+    begins_ms = pace.serial().offset
     left = 1 - (fragments.overlap_steps + 1) / interval
     begins_slope = fragments.release_fraction * pace.compute_ms
     late = Lines(
@@ -89,7 +89,7 @@ def fragment_lines(pace: Pace, fragments: Fragments) -> Lines:
 def bucketed_round_lines(pace: Pace, steps: Floats, last: Lines) -> Lines:
     """Mean step of rounds whose last step ends with the lines of its buckets, `last`."""
     hidden = np.where(pace.hides_load, pace.load_ms, 0.0)
-    serial = np.where(pace.hides_load, 0.0, pace.load_ms)
+    serial = pace.serial().offset[0]
     # Where no load is hidden the line at 0 is below all others.
     floor = Lines(np.zeros((1, len(hidden))), hidden[np.newaxis])
     longest = highest([scaled(last, np.ones_like(serial), serial), floor])
@@ -106,7 +106,8 @@ def staleness_lines(pace: Pace, steps_ahead: Floats, delay: Floats) -> Lines:
 def local_lines(columns: Columns, exchange: Exchange | None = None) -> Lines:
     """Lines of local steps without their load and compression: ms a step.
 
-    Where the load is hidden, the step is the maximum of it and these.
+    A round's compression is spread over its steps. Where the load is hidden, the step is the
+    maximum of it and these and compression.
     """
     whole = exchange_of(columns) if exchange is None else exchange
     is_bucketed = columns["overlap.kind"] == BUCKETS
@@ -131,7 +132,7 @@ def stale_lines(columns: Columns, exchange: Exchange | None = None) -> Lines:
 
 
 def _in_fragments(columns: Columns, exchange: Exchange) -> Lines:
-    pace = _pace(columns, np.zeros(columns.num_points))
+    pace = _pace(columns, exchange.compression_ms / columns["synchronization.steps"])
     fragments = columns["synchronization.fragments"]
     rounds = Fragments(
         interval_steps=columns["synchronization.steps"] / fragments,
@@ -143,9 +144,9 @@ def _in_fragments(columns: Columns, exchange: Exchange) -> Lines:
 
 
 def _in_buckets(columns: Columns, exchange: Exchange) -> Lines:
-    pace = _pace(columns, np.zeros(columns.num_points))
-    last = bucket_lines(columns, exchange)
     steps = columns["synchronization.steps"]
+    pace = _pace(columns, exchange.compression_ms / steps)
+    last = bucket_lines(columns, exchange)
     return _without_load(pace, bucketed_round_lines(pace, steps, last))
 
 
