@@ -90,9 +90,10 @@ def _is_below(kept: Lines, size: NDArray[np.intp], points: Rows, new: Lines) -> 
     The first of all has no predecessor: at S = 0 the new line must be above it.
     """
     middle = kept.slope[size - 1, points], kept.offset[size - 1, points]
-    first = kept.slope[size - 2, points], kept.offset[size - 2, points]
-    slope, offset = new.slope[points], new.offset[points]
     alone = size == 1
+    before = np.where(alone, 0, size - 2)
+    first = kept.slope[before, points], kept.offset[before, points]
+    slope, offset = new.slope[points], new.offset[points]
     steeper = np.where(alone, 1.0, slope - first[0])
     meet = np.where(alone, 0.0, (first[1] - offset) / steeper)
     highest = np.where(alone, offset, first[0] * meet + first[1])

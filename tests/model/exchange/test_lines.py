@@ -113,3 +113,16 @@ def test_summed_is_the_sum_of_both() -> None:
     s = rng.uniform(0, 5, (50, 200))
     expected = one.value(s) + two.value(s)
     np.testing.assert_allclose(summed(one, two).value(s), expected, rtol=1e-13, atol=1e-13)
+
+
+def test_envelope_of_very_unequal_lines() -> None:
+    rng = np.random.default_rng(4)
+    slope, offset = (
+        np.where(rng.random((9, 2000)) < 0.2, 0.0, 10 ** rng.uniform(-12, 12, (9, 2000)))
+        for _ in range(2)
+    )
+    lines = envelope(slope, offset)
+    s = 10 ** rng.uniform(-6, 6, (20, 2000))
+    expected = (slope[:, None] * s + offset[:, None]).max(axis=0)
+    np.testing.assert_allclose(lines.value(s), expected, rtol=1e-14)
+    assert (lines.knots[1:] >= lines.knots[:-1]).all()
