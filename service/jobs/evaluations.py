@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from typing import Annotated, Any
 
 import msgspec
-import numpy as np
 from msgspec import Meta
 from numpy.typing import NDArray
 
@@ -27,6 +26,7 @@ from service.jobs.evaluation_extras import (
     model_spread_of,
     sensitivity_of,
 )
+from service.jobs.evaluation_notices import notices_of
 from service.jobs.evaluation_prices import EvaluationRates, PricedIn, read_rates
 from service.jobs.output_columns import ResultColumns
 from service.jobs.planning import placed, resolve_base
@@ -37,8 +37,10 @@ from service.model.columns import Columns, columns_of
 from service.model.draws import RankDraw, draw_ranks
 from service.model.fields import Scenario
 from service.model.kernel import evaluate
+from service.model.parts.synchronization import BackupWorkers, EveryStep
 from service.model.problems import InvalidScenario, Problem
-from service.model.questions.sampling import MOST_DRAWS
+from service.model.questions.sampling import MOST_DRAWS, refuse_long_recursions
+from service.model.questions.tail_choice import FAMILIES
 from service.model.results import COLUMNS
 from service.model.scenario import apply_overrides, decode_scenario, full
 
@@ -105,6 +107,7 @@ class Resolved(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def is_quick(self) -> bool:
         """Whether the answer takes a millisecond or so: one source at most, and nothing beside."""
+        waits = isinstance(self.scenario.synchronization, EveryStep | BackupWorkers)
         variability = self.scenario.variability
         sources = (
             variability.persistent,
@@ -115,7 +118,7 @@ class Resolved(msgspec.Struct, frozen=True, kw_only=True):
             variability.episodes,
         )
         asked = self.document.model_spread or self.document.sensitivity is not None
-        return not asked and all(source is None for source in sources)
+        return waits and not asked and all(source is None for source in sources)
 
 
 def resolve_stored(connection: Connection, actor: Actor, document: EvaluationIn) -> Resolved:
@@ -141,6 +144,7 @@ def answer(resolved: Resolved) -> EvaluationOut:
     scenario, document = resolved.scenario, resolved.document
     inputs = columns_of(scenario)
     _refuse_too_many_draws(inputs, document)
+    _refuse_long(inputs, document)
     columns = evaluate(inputs).columns
     limit = document.ranks_limit
     return EvaluationOut(
@@ -150,7 +154,7 @@ def answer(resolved: Resolved) -> EvaluationOut:
         sensitivity=_sensitivity(resolved),
         model_spread=model_spread_of(scenario) if document.model_spread else None,
         independent_ranks=independent_ranks_of(scenario) if document.independent_ranks else None,
-        warnings=_notices(columns),
+        warnings=notices_of(columns),
         model_version=MODEL_VERSION,
         scenario=full(scenario),
     )
@@ -170,16 +174,13 @@ def _refuse_too_many_draws(inputs: Columns, document: EvaluationIn) -> None:
     raise _refused([problem], document)
 
 
-def _notices(columns: Mapping[str, NDArray[Any]]) -> list[Notice]:
-    """What the reader of the result would otherwise miss."""
-    if not np.isnan(columns["gpu_hours_lost_p50"][0]):
-        return []
-    detail = (
-        "the spread of the window's loss was not computed: backup workers or replica groups of "
-        "several GPUs beside what lasts, or too few steps in the window (see the support matrix of "
-        "the model page)"
-    )
-    return [Notice(pointer="/scenario", code="spread_not_computed", detail=detail)]
+def _refuse_long(inputs: Columns, document: EvaluationIn) -> None:
+    """Steps that are simulated for longer than an answer at once has time for."""
+    families = len(FAMILIES) if document.model_spread else 0
+    try:
+        refuse_long_recursions(inputs, 1 + families)
+    except InvalidScenario as error:
+        raise _refused(error.problems, document) from error
 
 
 def result_of(columns: Mapping[str, NDArray[Any]]) -> ResultColumns:

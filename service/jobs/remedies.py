@@ -24,7 +24,11 @@ from service.model.columns import columns_of
 from service.model.fields import Scenario
 from service.model.kernel import Results, evaluate
 from service.model.problems import InvalidScenario
-from service.model.questions.sampling import is_sampled, without_spread
+from service.model.questions.sampling import (
+    is_sampled,
+    refuse_long_recursions,
+    without_spread,
+)
 from service.model.remedy.remedies import Change, applicable
 from service.model.remedy.remedy_gains import Gains, evaluated, num_units
 from service.model.remedy.remedy_grid import RemedyGrid, remedy_grid
@@ -103,10 +107,11 @@ def answer(resolved: Resolved) -> RemediesOut:
 
 
 def _refuse_long(grid: RemedyGrid, resolved: Resolved) -> None:
-    """Refuse what would sample more clusters than an answer at once has time for."""
-    columns = grid.columns(0, grid.num_points)
+    """Refuse what would be sampled for longer than an answer at once has time for."""
+    columns = without_spread(grid.columns(0, grid.num_points), "gpu_hours_lost")
     try:
-        is_sampled(without_spread(columns, "gpu_hours_lost"))
+        is_sampled(columns)
+        refuse_long_recursions(columns)
     except InvalidScenario as error:
         raise _placed(error, resolved.overrides, inline=resolved.inline) from error
 

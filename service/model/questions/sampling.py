@@ -10,10 +10,14 @@ from numpy.typing import NDArray
 from service.model.active import is_active, num_removed
 from service.model.columns import Columns, Floats
 from service.model.problems import InvalidScenario, Problem
+from service.model.rules import failures
+from service.model.simulated_points import is_simulated, rank_steps
 
 FEWEST_DRAWS = 16
 MOST_DRAWS = 20_000
 """Of each of some hundred points that are answered at once."""
+MOST_RANK_STEPS = 4e8
+"""Of all points of an answer at once that are simulated step by step: some 20 s of one core."""
 _STATISTICS = {"p10": "p90", "p50": "p50", "p90": "p10"}
 OF_SPREAD = (
     *(f"gpu_hours_lost_{name}" for name in (*_STATISTICS, "cluster_mean", "sd")),
@@ -61,13 +65,15 @@ def _scaled(name: str, found: Mapping[str, NDArray[Any]]) -> tuple[Floats, str]:
 def without_spread(columns: Columns, name: str) -> Columns:
     """Columns that give the output column `name` with as few draws as it needs.
 
-    Only a spread is sampled, and what slow GPUs that stand by leave.
+    Only a spread is sampled, what slow GPUs that stand by leave, and steps that only a recursion
+    tells.
     """
     if name in OF_SPREAD:
         return columns
     lasting = is_active(columns, "persistent") | is_active(columns, "node")
     stands_by = lasting & (num_removed(columns) > 0)
-    draws = np.where(stands_by, columns["draws"], FEWEST_DRAWS)
+    needed = stands_by | is_simulated(columns)
+    draws = np.where(needed, columns["draws"], FEWEST_DRAWS)
     return replace(columns, values={**columns.values, "draws": draws})
 
 
@@ -81,3 +87,23 @@ def is_sampled(columns: Columns) -> bool:
         detail = f"{draws} draws of each of many points take too long, at most {MOST_DRAWS} do not"
         raise InvalidScenario([Problem(pointer="/draws", code="too_many_draws", detail=detail)])
     return draws > FEWEST_DRAWS
+
+
+def refuse_long_recursions(columns: Columns, times: float = 1.0) -> None:
+    """Raise InvalidScenario where the points that keep the rules take too long to simulate.
+
+    They are simulated `times` over.
+    """
+    if not is_simulated(columns).any():
+        return
+    sound = columns.part(np.flatnonzero(failures(columns) == 0))
+    needed = float(rank_steps(sound).sum()) * times
+    if needed > MOST_RANK_STEPS:
+        draws = int(sound["draws"].max())
+        detail = (
+            f"{needed:.1e} steps of single GPUs would be simulated, at most {MOST_RANK_STEPS:.0e} "
+            f"are answered at once: ask for less, with fewer draws (now {draws}, at least "
+            f"{FEWEST_DRAWS}) or fewer GPUs, or post the scenario as a batch"
+        )
+        problem = Problem(pointer="/draws", code="too_many_rank_steps", detail=detail)
+        raise InvalidScenario([problem])

@@ -9,7 +9,11 @@ from service.model.fields import Scenario
 from service.model.kernel import evaluate
 from service.model.problems import Problem
 from service.model.questions.moved_columns import Move, Number, moved
-from service.model.questions.sampling import is_sampled, without_spread
+from service.model.questions.sampling import (
+    is_sampled,
+    refuse_long_recursions,
+    without_spread,
+)
 from service.model.questions.sensitivity_inputs import Input, Interval, Unmoved, inputs_of
 from service.model.rules import describe_failure
 from service.model.scenario import apply_overrides, decode_fields, full
@@ -87,6 +91,7 @@ def sensitivity(
 def _evaluated(scenario: Scenario, moves: list[Move]) -> list[Moved]:
     columns = without_spread(moved(columns_of(scenario), moves), LOST)
     is_sampled(columns)
+    refuse_long_recursions(columns)
     results = evaluate(columns, with_spread=False)
     ends = zip(moves, results.columns[LOST].tolist(), results.failure.tolist(), strict=True)
     return [

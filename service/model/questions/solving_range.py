@@ -1,5 +1,6 @@
 """The values of one input among which an answer is looked for, and what ends them."""
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -59,6 +60,11 @@ class Range:
     def between(self, low: Number, high: Number) -> list[Number]:
         """Values strictly between two of them, ascending; none where there is no other."""
         return self._between(low, high, INSIDE_LONG if self.takes_long else INSIDE)
+
+    def looks(self, tolerance: float) -> int:
+        """How many looks after the first may follow, where each takes long."""
+        num = self.highest - self.lowest if self.step else 1 / tolerance
+        return math.ceil(math.log(max(num, 1.0), 1 + INSIDE_LONG))
 
     def is_narrow(self, low: Number, high: Number, tolerance: float) -> bool:
         """Whether no value between need be looked at."""

@@ -9,10 +9,16 @@ from service.model.columns import Columns, Floats, columns_of
 from service.model.fields import Scenario
 from service.model.kernel import evaluate
 from service.model.questions.moved_columns import Number, moved
-from service.model.questions.sampling import OF_SPREAD, is_sampled, standard_error, without_spread
+from service.model.questions.sampling import (
+    OF_SPREAD,
+    is_sampled,
+    refuse_long_recursions,
+    standard_error,
+    without_spread,
+)
 from service.model.questions.solving_domain import range_of
 from service.model.questions.solving_questions import Place, Question
-from service.model.questions.solving_range import Range
+from service.model.questions.solving_range import INSIDE_LONG, Range
 from service.model.rank_counts import independent_ranks
 from service.model.results import COLUMN_NAMES
 
@@ -35,9 +41,21 @@ class Search:
         searched = without_spread(moved(self._base, ends), question.target.column)
         takes_long = is_sampled(searched) or _has_many_sources(self._base)
         self.range: Range = replace(found, takes_long=takes_long)
+        self._refuse_long()
         self.values: list[Number] = []
         self.targets: Floats = np.empty(0)
         self.errors: Floats = np.empty(0)
+
+    def _refuse_long(self) -> None:
+        """What a first look and as many values as the tolerance may ask for would simulate."""
+        looked = self.range.first_look()
+        columns = self._columns(looked)
+        later = self.range.looks(self.question.tolerance) * INSIDE_LONG
+        refuse_long_recursions(columns, 1 + later / len(looked))
+
+    def _columns(self, values: list[Number]) -> Columns:
+        columns = moved(self._base, [(self.question.path, value) for value in values])
+        return without_spread(columns, self.question.target.column)
 
     @property
     def holding(self) -> NDArray[np.bool_]:
@@ -62,10 +80,8 @@ class Search:
 
     def look_at(self, values: list[Number]) -> None:
         """Evaluate new values."""
-        columns = moved(self._base, [(self.question.path, value) for value in values])
         column = self.question.target.column
-        few = without_spread(columns, column)
-        found = evaluate(few, with_spread=column in OF_SPREAD).columns
+        found = evaluate(self._columns(values), with_spread=column in OF_SPREAD).columns
         targets = np.concatenate([self.targets, found[column].astype(np.float64)])
         errors = np.concatenate([self.errors, standard_error(column, found)])
         listed = [*self.values, *values]
