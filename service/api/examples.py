@@ -123,6 +123,34 @@ QUESTIONS: dict[str, Any] = {
     },
 }
 
+_OUTPUT = """\
+# nThread 1 nGpus 8 minBytes 1048576 maxBytes 134217728 step: 128(factor) warmup iters: 5 \
+iters: 20 agg iters: 1 validation: 1 graph: 0
+#
+# Using devices
+""" + "".join(
+    f"#  Rank  {rank} Group  0 Pid    313 on worker-0 device  {rank} [0x{24 + rank:02x}] H100\n"
+    for rank in range(8)
+)
+_OUTPUT += """\
+#
+#                                             out-of-place                       in-place
+#       size         count      type   redop    root     time   algbw   busbw #wrong     time\
+   algbw   busbw #wrong
+#        (B)    (elements)                               (us)  (GB/s)  (GB/s)            (us)\
+  (GB/s)  (GB/s)
+     1048576        262144     float     sum      -1    55.12   19.02   33.29      0    54.03\
+   19.41   33.96      0
+   134217728      33554432     float     sum      -1   1089.6  123.18  215.57      0   1101.2\
+  121.88  213.29      0
+# Out of bounds values : 0 OK
+# Avg bus bandwidth    : 124.03
+#
+"""
+MEASUREMENTS: dict[str, Any] = {
+    "all_reduce_perf on eight GPUs": {"text": _OUTPUT, "column": "in_place"},
+}
+
 REMEDY_EXAMPLES: dict[str, Any] = {
     "what would help each cluster": {
         "name": "what-helps",

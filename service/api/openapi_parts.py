@@ -19,6 +19,7 @@ Says what a straggler costs in synchronous training: GPU-hours and money lost to
 
 TAGS: Final[tuple[tuple[str, str], ...]] = (
     ("Evaluations", "One scenario, answered at once; nothing is stored."),
+    ("Communication", "Dated links, and measured collectives as a scenario's communication."),
     ("Cluster profiles", "Named scenario defaults of real clusters, in immutable revisions."),
     ("GPU-hour rates", "Dated internal prices of a GPU-hour."),
     ("Scenario batches", "Grids of scenarios, computed in the background and kept."),

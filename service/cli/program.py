@@ -27,6 +27,10 @@ COMMANDS = {
     "evaluate": Entry("evaluate", "Compute one scenario, or a grid of them, from a file."),
     "remedies": Entry("remedies", "Rank what can be done about the loss of a scenario."),
     "solve": Entry("solve", "Find the input that keeps a promise about a result."),
+    "link-presets": Entry("link_presets", "List dated links, with their sources."),
+    "nccl-tests": Entry(
+        "nccl_tests", "Turn an output of nccl-tests into a scenario's communication."
+    ),
     "submit": Entry("submit", "Post a batch to a running service."),
     "cancel": Entry("cancel", "Stop a batch; what is finished is kept."),
     "retry": Entry("retry", "Compute what a batch has left."),

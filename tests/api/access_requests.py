@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from service.api.examples import MEASUREMENTS
 from tests.api.access_world import SCENARIO, Call, World
 
 CSV_HEADER = "gpu_type,currency,price_per_gpu_hour,valid_from,source\n"
@@ -22,6 +23,7 @@ QUESTION = {
     "seek": "largest",
     "target": {"column": "gpu_hours_lost", "at_most": 1000},
 }
+(MEASUREMENT,) = MEASUREMENTS.values()
 Make = Callable[[World], Call]
 
 
@@ -152,6 +154,10 @@ REQUESTS: dict[str, Request] = {
             "/v1/evaluations/remedies",
             {"json": {"profile": world.slug}},
         ),
+    ),
+    "list_link_presets": _get("/v1/link-presets"),
+    "read_collective_measurement": Request(
+        own=lambda _: ("POST", "/v1/collective-measurements", {"json": MEASUREMENT}),
     ),
     "list_profiles": _get(PROFILES),
     "get_profile": _get(PROFILES + "/{world.slug}"),

@@ -43,6 +43,8 @@ ALLOWED: dict[str, frozenset[str] | str] = {
     "evaluate_scenario": ALL,
     "solve_scenario": ALL,
     "evaluate_remedies": ALL,
+    "list_link_presets": ALL,
+    "read_collective_measurement": ALL,
     "list_profiles": ALL,
     "get_profile": ALL,
     "list_profile_revisions": ALL,

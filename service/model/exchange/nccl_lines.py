@@ -9,9 +9,10 @@ Sources: nccl-tests src/util.cu and src/common.cu, outputs in its issues.
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, NoReturn
+from typing import Literal, NamedTuple, NoReturn, get_args
 
-COLUMNS = ("out_of_place", "in_place")
+MeasuredColumn = Literal["out_of_place", "in_place"]
+COLUMNS: tuple[MeasuredColumn, ...] = get_args(MeasuredColumn)
 
 # What mpirun --tag-output and srun --label put before, or into, a line.
 _TAG = re.compile(r"\[\d+(?:,\d+)?\](?:<std(?:out|err)>)?:?|^\s*\d+:(?=\s)")
@@ -81,12 +82,12 @@ class Lines:
     num_ranks   of each run that is over
     """
 
-    column: str
+    column: MeasuredColumn
     rows: list[Row] = field(default_factory=list)
     num_ranks: list[int | None] = field(default_factory=list)
     num_empty: int = 0
     names: tuple[str, ...] = ()
-    titles: tuple[str, ...] = COLUMNS
+    titles: tuple[MeasuredColumn, ...] = COLUMNS
     time_place: int = 0
     ranks: set[int] = field(default_factory=set)
     group: str | None = None
@@ -100,7 +101,7 @@ class Lines:
         self.ranks, self.group, self.is_cut = set(), None, False
 
 
-def read_lines(lines: Sequence[str], column: str) -> Lines:
+def read_lines(lines: Sequence[str], column: MeasuredColumn) -> Lines:
     """Every line in its turn; raises UnreadableOutputError at the first bad one."""
     found = Lines(column)
     for number, line in enumerate(lines, start=1):

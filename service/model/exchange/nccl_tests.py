@@ -10,7 +10,13 @@ from typing import NamedTuple
 import numpy as np
 
 from service.model.exchange.busbw import busbw_factor
-from service.model.exchange.nccl_lines import Printed, Row, UnreadableOutputError, read_lines
+from service.model.exchange.nccl_lines import (
+    MeasuredColumn,
+    Printed,
+    Row,
+    UnreadableOutputError,
+    read_lines,
+)
 from service.model.parts.communication import MAX_TABLE, Measured
 
 MAX_TEXT = 1_048_576
@@ -41,8 +47,8 @@ class MeasuredOutput(NamedTuple):
     warnings: tuple[str, ...]
 
 
-def read_nccl_tests(text: str, column: str) -> MeasuredOutput:
-    """Read the times of one column, "out_of_place" or "in_place".
+def read_nccl_tests(text: str, column: MeasuredColumn) -> MeasuredOutput:
+    """Read the times of one column.
 
     Raises UnreadableOutputError with the line and the reason.
     """

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.model.exchange import formulas
+from service.model.exchange.message_times import MessageTimes
 from tests.model.exchange.exchanges import INTRA, LINK, by, point
 from tests.model.exchange.ranks_by_hand import hierarchical_ms, levels, ring_ms, tree_ms
 
@@ -14,7 +15,7 @@ WITHIN = (0.003, 300e6)
 RANKS = [1, 2, 3, 4, 7, 8, 9, 16, 31, 64, 100]
 
 
-def total(times: formulas.MessageTimes) -> float:
+def total(times: MessageTimes) -> float:
     return float((times.latency_ms + times.bandwidth_ms)[0])
 
 

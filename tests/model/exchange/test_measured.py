@@ -19,7 +19,7 @@ def straight(size: float) -> float:
     for low, high, fast, slow in zip(SIZES, SIZES[1:], TIMES, TIMES[1:], strict=False):
         if low <= size <= high:
             way = math.log10(size / low) / math.log10(high / low)
-            return fast * (slow / fast) ** way
+            return float(fast * (slow / fast) ** way)
     raise AssertionError(size)
 
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.model.exchange.measured import measured_ms
-from service.model.exchange.nccl_lines import UnreadableOutputError
+from service.model.exchange.nccl_lines import COLUMNS, MeasuredColumn, UnreadableOutputError
 from service.model.exchange.nccl_tests import MAX_TEXT, MeasuredOutput, read_nccl_tests
 from service.model.parts.communication import Measured
 from tests.model.exchange.exchanges import point
@@ -15,13 +15,13 @@ from tests.model.exchange.nccl_outputs import DEVICES, OUTPUTS, PLAIN, Printed
 CASES = [
     (name, column)
     for name, printed in OUTPUTS.items()
-    for column in ("out_of_place", "in_place")
+    for column in COLUMNS
     if getattr(printed, column)
 ]
 
 
 @pytest.mark.parametrize(("name", "column"), CASES)
-def test_every_form_of_the_output_is_read(name: str, column: str) -> None:
+def test_every_form_of_the_output_is_read(name: str, column: MeasuredColumn) -> None:
     printed: Printed = OUTPUTS[name]
     found = read_nccl_tests(printed.text, column)
     assert found.communication.sizes_bytes == printed.sizes
