@@ -1,7 +1,8 @@
 """The mean of a GPU's factor over several steps: what a barrier every so many steps waits for.
 
 A mean of independent factors is narrower by the root of their number. For normal and gamma
-families it is of the family again; for others its distribution is worked out (`mean_laws.py`).
+families it is of the family again; for others its distribution is worked out: by doubling (`doubling.py`),
+with spikes or for a table of quantiles by a transform (`bumpy_means.py`).
 Source: design page "The model", section 6.
 """
 
@@ -12,13 +13,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.model.fleet import Source, Spikes
+from service.model.laws.bumpy_means import score_curve
 from service.model.laws.doubling import mean_of_steps
+from service.model.laws.empirical import Table
 from service.model.laws.exponential import Exponential
 from service.model.laws.gamma import Gamma
 from service.model.laws.law import Floats, Law
 from service.model.laws.mean_law import MeanLaw
 from service.model.laws.normal import Normal
 from service.model.laws.shifted_gamma import ShiftedGamma
+from service.model.laws.step_atoms import atoms_of_step
 
 _SKEW_OF_EXPONENTIAL = 2.0
 _CLOSED = (Normal, Gamma, ShiftedGamma, Exponential)
@@ -28,10 +32,13 @@ class Averages(NamedTuple):
     """The mean factor of so many steps, as a factor of mean 1 times its expectation.
 
     source  of mean 1; None where nothing varies
-    mean    (points,) the expectation, 1 + probability (slowdown - 1): it belongs into `Fleet.mean`
+    spikes  what is left of them: all where a mean is of one step, else None
+    mean    (points,) the expectation, 1 + probability (slowdown - 1) of spikes that are not left:
+            it belongs into `Fleet.mean`
     """
 
     source: Source | None
+    spikes: Spikes | None
     mean: Floats
 
 
@@ -44,26 +51,34 @@ def averaged(
     """Of points of one family, independent steps or normal ones with this autocorrelation.
 
     `steps` (points,) at least 1; `autocorrelation` (points,) of the factors from one step to the
-    next. Points of one `average_keys` only. ValueError for autocorrelated steps of another family.
+    next. Points of one `average_keys` only. ValueError for autocorrelated steps of another family
+    or with spikes, and for spikes beside tails too heavy for them (`bumpy_means.py`).
     """
-    expected = np.ones(len(steps))
-    if spikes is not None:
-        expected += spikes.probability * (spikes.slowdown - 1)
-    if autocorrelation.any() and (source is None or source.law is not Normal or spikes is not None):
+    ones = np.ones(len(steps))
+    if bool((steps == 1).all()):
+        return Averages(source, spikes, ones)
+    is_plain = spikes is None and source is not None
+    if autocorrelation.any() and not (is_plain and source is not None and source.law is Normal):
         raise ValueError(
             "autocorrelation: the mean of autocorrelated steps is known for normal factors without "
             "spikes only"
         )
-    if spikes is None and (source is None or bool((steps == 1).all())):
-        return Averages(source, expected)
-    if spikes is None and source is not None and source.law in _CLOSED:
-        return Averages(_closed(source, steps, autocorrelation), expected)
+    if source is None and spikes is None:
+        return Averages(None, None, ones)
+    if is_plain and source is not None and source.law in _CLOSED:
+        return Averages(_closed(source, steps, autocorrelation), None, ones)
     key = average_keys(source, spikes, steps)
     if (key != key[0]).any():
         raise ValueError("steps: these points do not share a distribution of their mean")
-    law = _law_of_mean(source.law, tuple(source.shape[:, 0].tolist()), int(steps[0]))
-    cv = source.shape[0] / np.sqrt(steps)
-    return Averages(Source(law=law, shape=np.vstack([cv, source.shape[1:]])), expected)
+    one = _OneMean(*_parameters(source), *_spike(spikes), int(steps[0]))
+    found = _law_of_mean(one)
+    if spikes is not None:
+        ones = ones + spikes.probability * (spikes.slowdown - 1)
+    if found is None:
+        return Averages(None, None, ones)
+    law, cv = found
+    shape = np.stack([np.full(len(steps), cv), np.zeros(len(steps))])
+    return Averages(Source(law=law, shape=shape), None, ones)
 
 
 def average_keys(
@@ -81,9 +96,8 @@ def average_keys(
     if spikes is not None:
         rows += [spikes.probability, spikes.slowdown]
     key = np.nan_to_num(np.array(rows))
-    if spikes is None:
-        # A single step is the law itself, whatever its parameters.
-        key[:, steps == 1] = 0
+    # A single step is the law itself, whatever its parameters.
+    key[:, steps == 1] = 0
     _, found = np.unique(key, axis=1, return_inverse=True)
     return found.ravel().astype(np.int64)
 
@@ -112,9 +126,37 @@ def _closed(source: Source, steps: NDArray[np.int64], autocorrelation: Floats) -
     return Source(law=ShiftedGamma, shape=np.vstack([cv / root, skew / root]))
 
 
+class _OneMean(NamedTuple):
+    law: Law | None
+    parameters: tuple[float, ...]
+    probability: float
+    slowdown: float
+    steps: int
+
+
+def _parameters(source: Source | None) -> tuple[Law | None, tuple[float, ...]]:
+    if source is None:
+        return None, ()
+    return source.law, tuple(np.nan_to_num(source.shape[:, 0]).tolist())
+
+
+def _spike(spikes: Spikes | None) -> tuple[float, float]:
+    if spikes is None:
+        return 0.0, 1.0
+    return float(spikes.probability[0]), float(spikes.slowdown[0])
+
+
 @lru_cache(maxsize=64)
-def _law_of_mean(law: Law, parameters: tuple[float, ...], steps: int) -> MeanLaw:
-    shape = np.array(parameters)[:, np.newaxis]
-    power = law.tail_power(shape)
-    curve = mean_of_steps(law, shape, steps)
-    return MeanLaw(curve.score_of, None if power is None else float(power[0]))
+def _law_of_mean(one: _OneMean) -> tuple[MeanLaw, float] | None:
+    """The law and its cv; None where nothing varies."""
+    shape = np.array(one.parameters)[:, np.newaxis]
+    if one.law is not None and one.probability == 0 and not isinstance(one.law, Table):
+        power = one.law.tail_power(shape)
+        curve = mean_of_steps(one.law, shape, one.steps)
+        law = MeanLaw(curve.score_of, None if power is None else float(power[0]))
+        return law, one.parameters[0] / one.steps**0.5
+    source = None if one.law is None else Source(law=one.law, shape=shape)
+    atoms = atoms_of_step(source, one.probability, one.slowdown, one.steps)
+    if atoms.sd == 0:
+        return None
+    return MeanLaw(score_curve(atoms, one.steps), None), atoms.sd / one.steps**0.5

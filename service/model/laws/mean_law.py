@@ -6,8 +6,8 @@ from scipy import special
 from service.model.laws.law import SMALLEST_X, Floats, InLogarithm, Quadrature, rate_of
 from service.model.laws.piecewise import Pieces
 
-_FARTHEST = 40.0
-"""A score beyond which no law goes on: P = 1e-350."""
+_RULES = ((200, 96), (800, 384), (np.inf, 1024))
+"""Nodes of the quadrature of the maximum, by the number of panels of the curve."""
 
 
 class MeanLaw(InLogarithm):
@@ -17,11 +17,12 @@ class MeanLaw(InLogarithm):
     lighter one.
     """
 
-    def __init__(self, score_of: Pieces, power: float | None, num_nodes: int = 96) -> None:
+    def __init__(self, score_of: Pieces, power: float | None) -> None:
         self._score_of = score_of
         self._power = power
-        self._num_nodes = num_nodes
         self._ends = score_of.at(score_of.edges[[0, -1]])
+        bends = len(score_of.edges) - 1
+        self._num_nodes = next(nodes for most, nodes in _RULES if bends <= most)
 
     def quadrature(self) -> Quadrature:
         """Of as many nodes as the curve has bends."""

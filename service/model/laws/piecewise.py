@@ -50,7 +50,8 @@ class Pieces(NamedTuple):
 
     def inverse(self, value: Floats) -> Floats:
         """Where a rising function has these values, by Newton's steps within the panels."""
-        at_edges = self.at(self.edges)
+        # Round-off may turn a plateau's edges round.
+        at_edges = np.maximum.accumulate(self.at(self.edges))
         panel = np.searchsorted(at_edges, value, side="right") - 1
         panel = np.clip(panel, 0, len(self.edges) - 2)
         left, right = self.edges[panel], self.edges[panel + 1]
