@@ -1,5 +1,6 @@
 """Columns of one scenario with single numbers of it moved."""
 
+import math
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
@@ -59,10 +60,16 @@ def number_at(path: str) -> Leaf:
 
 
 def bounds_of(path: str) -> tuple[float, float]:
-    """The least and greatest number that the field takes; ends of open intervals included."""
+    """The least and greatest number that the field takes."""
     schema = msgspec.json.schema(number_at(path).type)
-    (numbers,) = (part for part in schema.get("anyOf", [schema]) if "maximum" in part)
-    return numbers["minimum"], numbers["maximum"]
+    ends = {"minimum", "exclusiveMinimum"}
+    (numbers,) = (part for part in schema.get("anyOf", [schema]) if ends & part.keys())
+    least, greatest = numbers.get("minimum"), numbers.get("maximum")
+    if least is None:
+        least = math.nextafter(numbers["exclusiveMinimum"], math.inf)
+    if greatest is None:
+        greatest = math.nextafter(numbers["exclusiveMaximum"], -math.inf)
+    return least, greatest
 
 
 def step_of_whole(path: str, tensor_parallel_size: int) -> int:

@@ -68,6 +68,8 @@ def test_a_word_of_zero_is_no_number_but_zero_is() -> None:
 def test_bounds_and_steps_are_those_of_the_fields() -> None:
     assert bounds_of("num_gpus") == (1, 10_000_000)
     assert bounds_of("failures.checkpoint_interval_s") == (1e-3, 1e9)
+    # The ends of an open interval are not taken, but what is beside them.
+    assert bounds_of("backward_fraction") == (5e-324, 1 - 2**-53)
     assert bounds_of("total_steps") == (1, 10**15)
     assert step_of_whole("num_gpus", 8) == 8
     assert step_of_whole("slow_groups.0.count", 8) == 1
