@@ -163,14 +163,14 @@ def _is_absent(path: str, default: Any) -> bool:
     if default is msgspec.NODEFAULT:
         return False
     if isinstance(default, Struct):
+        parts = ((field, getattr(default, field.name)) for field in msgspec.structs.fields(default))
+        # Of a document that is there by default, a switch that is off tells nothing.
         return all(
-            _is_absent(f"{path}.{field.encode_name}", getattr(default, field.name))
-            for field in msgspec.structs.fields(default)
+            part is False or _is_absent(f"{path}.{field.encode_name}", part) for field, part in parts
         )
     if leaf is None:
         return default is None or isinstance(default, tuple | str)
-    # A switch that is off tells nothing.
-    return bool(default is None or default is False or coded(leaf, default) == leaf.absent)
+    return bool(default is None or coded(leaf, default) == leaf.absent)
 
 
 def joined(parts: Sequence[Columns]) -> Columns:

@@ -6,13 +6,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.model.columns import Columns, Floats
-from service.model.exchange.best_buckets import best_num_buckets, idle_knees, last_bucket_ms
+from service.model.exchange.best_buckets import best_buckets
+from service.model.exchange.buckets import last_bucket_ms, runs_of
+from service.model.exchange.collectives import FIXED, half_part_ms
+from service.model.exchange.idle_knee import idle_ratio
 from service.model.exchange.messages import num_ranks
 from service.model.nominal_steps import NominalStep
 from service.model.times import compute_ms, outside_ms
-from service.model.waiting import delay_ms, interval_steps, staleness
+from service.model.waiting import BUCKETS, FSDP, delay_ms, interval_steps, staleness
 
 ROUND_OFF = 1e-12
+NOTHING = 1e-15
 
 
 def exchange_columns(
@@ -25,14 +29,41 @@ def exchange_columns(
         "communication_latency_ms": nominal.latency_ms,
         "communication_bandwidth_ms": nominal.bandwidth_ms,
         "hidden_communication_fraction": _hidden(communication, found["exposed_communication_ms"]),
-        "last_bucket_ms": last_bucket_ms(columns),
-        "best_num_buckets": best_num_buckets(columns),
+        "last_bucket_ms": _never_hidden(columns),
+        "best_num_buckets": _best(columns),
         "overlap_gain_ms": _gain(columns, nominal, found),
         "compute_to_communication_ratio": _over(compute_ms(columns), communication),
-        "idle_knee_ratio": idle_knees(columns),
+        "idle_knee_ratio": idle_ratio(columns),
         "collective_algorithm": nominal.algorithm,
         "num_data_parallel_ranks": num_ranks(columns),
     }
+
+
+def _never_hidden(columns: Columns) -> Floats:
+    """(points,) the last bucket, or the last layer's scatter; NaN without overlap."""
+    found = np.full(columns.num_points, np.nan)
+    for kind, last in ((BUCKETS, _last_bucket), (FSDP, _last_scatter)):
+        rows = np.flatnonzero(columns["overlap.kind"] == kind)
+        if len(rows):
+            found[rows] = last(columns.part(rows))
+    return found
+
+
+def _last_bucket(columns: Columns) -> Floats:
+    return last_bucket_ms(runs_of(columns))
+
+
+def _last_scatter(columns: Columns) -> Floats:
+    return half_part_ms(columns, 1 / columns["overlap.num_layers"])
+
+
+def _best(columns: Columns) -> Floats:
+    """(points,) NaN where every exchange takes a fixed time, or its parts are not told apart."""
+    found = np.full(columns.num_points, np.nan)
+    rows = np.flatnonzero(columns["communication.kind"] != FIXED)
+    if len(rows):
+        found[rows] = best_buckets(columns.part(rows), np.ones(len(rows))).num_buckets
+    return found
 
 
 def _hidden(communication: Floats, exposed: Floats) -> Floats:
@@ -44,9 +75,9 @@ def _hidden(communication: Floats, exposed: Floats) -> Floats:
 
 
 def _over(numerator: Floats, denominator: Floats) -> Floats:
-    """(points,) NaN where the denominator is 0."""
+    """(points,) NaN where the denominator is nothing."""
     found = np.full(len(denominator), np.nan)
-    np.divide(numerator, denominator, out=found, where=denominator > 0)
+    np.divide(numerator, denominator, out=found, where=denominator > NOTHING * numerator)
     return found
 
 

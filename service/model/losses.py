@@ -145,10 +145,11 @@ def _exposed(
     communication = np.where(
         nominal.is_serial, nominal.communication_ms, np.maximum(communication, 0.0)
     )
+    hidden = np.where(
+        nominal.has_barrier, np.maximum(step.mean - rest, 0.0), nominal.exposed_load_ms
+    )
     return {
-        "exposed_load_ms": np.where(
-            nominal.load_is_hidden, np.maximum(step.mean - rest, 0.0), load
-        ),
+        "exposed_load_ms": np.where(nominal.load_is_hidden, hidden, load),
         "exposed_communication_ms": communication,
     }
 

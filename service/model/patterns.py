@@ -10,7 +10,7 @@ from service.model.exchange.bucket_queue import Runs
 from service.model.exchange.buckets import runs_of
 from service.model.recursion.pattern import Pattern, Rounds, Staleness
 from service.model.times import compute_ms
-from service.model.waiting import BUCKETS, delay_ms, is_local, staleness
+from service.model.waiting import BUCKETS, delay_ms, hides_load, is_local, staleness
 
 
 def pattern_of(columns: Columns) -> Pattern:
@@ -24,7 +24,8 @@ def _staleness(columns: Columns) -> Staleness:
     return Staleness(
         staleness=staleness(columns).astype(np.int64),
         delay_ratio=(exchange.allreduce_ms + delay_ms(columns)) / compute,
-        load_ratio=(columns["load_ms"] + exchange.compression_ms) / compute,
+        load_ratio=(_serial_load(columns) + exchange.compression_ms) / compute,
+        hidden_ratio=_hidden_load(columns) / compute,
     )
 
 
@@ -38,7 +39,8 @@ def _rounds(columns: Columns) -> Rounds:
         overlap_steps=columns["synchronization.overlap_steps"].astype(np.int64),
         release_fraction=columns["synchronization.release_fraction"],
         part_ratio=part_ms(columns, 1 / fragments, exchange) / compute,
-        load_ratio=(columns["load_ms"] + exchange.compression_ms / steps) / compute,
+        load_ratio=(_serial_load(columns) + exchange.compression_ms / steps) / compute,
+        hidden_ratio=_hidden_load(columns) / compute,
     )
     if columns["overlap.kind"][0] != BUCKETS:
         return rounds
@@ -50,6 +52,14 @@ def _rounds(columns: Columns) -> Rounds:
         bucket_ratios=costs_ms / compute,
         contention_fraction=columns["overlap.contention_fraction"],
     )
+
+
+def _serial_load(columns: Columns) -> Floats:
+    return np.where(hides_load(columns), 0.0, columns["load_ms"])
+
+
+def _hidden_load(columns: Columns) -> Floats:
+    return np.where(hides_load(columns), columns["load_ms"], 0.0)
 
 
 def _buckets(runs: Runs) -> tuple[Floats, Floats]:

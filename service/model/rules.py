@@ -13,6 +13,7 @@ from service.model.rulebook.rule import Mask
 from service.model.rulebook.rules_of_exchange import EXCHANGE_RULES
 from service.model.rulebook.rules_of_jobs import JOB_RULES
 from service.model.rulebook.rules_of_laws import LAW_RULES
+from service.model.rulebook.rules_of_recursion import TOO_MANY_RANK_STEPS
 from service.model.rulebook.rules_of_sizes import (
     SIZE_RULES,
     STANDING_BY_IN_NODES,
@@ -31,6 +32,8 @@ _RULES = (
     *LAW_RULES,
     STANDING_BY_IN_NODES,
     *EXCHANGE_RULES,
+    *WAITING_RULES,
+    TOO_MANY_RANK_STEPS,
 )
 
 FAILURES = ("", *(rule.code for rule in _RULES))
@@ -38,12 +41,25 @@ FAILURES = ("", *(rule.code for rule in _RULES))
 
 
 def failures_by_rule(columns: Columns) -> dict[int, Mask]:
-    """For each rule, (points,) whether it is broken."""
+    """For each rule, (points,) whether it is broken.
+
+    How long a simulation takes is known only of points that break no other rule.
+    """
     kept = np.zeros(columns.num_points, dtype=np.bool_)
-    return {
-        code: kept if rule.about and columns.lacks(rule.about) else rule.broken(columns)
-        for code, rule in enumerate(_RULES, start=1)
-    }
+    broken_by: dict[int, Mask] = {}
+    some = kept.copy()
+    for code, rule in enumerate(_RULES, start=1):
+        if rule is TOO_MANY_RANK_STEPS:
+            sound = np.flatnonzero(~some)
+            broken = kept.copy()
+            broken[sound] = rule.broken(columns.part(sound))
+        elif rule.about and columns.lacks(rule.about):
+            broken = kept
+        else:
+            broken = rule.broken(columns)
+            some |= broken
+        broken_by[code] = broken
+    return broken_by
 
 
 def failures(columns: Columns) -> NDArray[np.int8]:

@@ -74,7 +74,8 @@ Kind = Callable[..., Lines]
 def _by_kind(columns: Columns) -> list[tuple[Rows, Kind]]:
     """The points that share a way of waiting, each with its lines."""
     overlap = columns["overlap.kind"]
-    local, stale = is_local(columns) & ~is_blocking(columns), staleness(columns) > 0
+    stale = staleness(columns) > 0
+    local = is_local(columns) & (~is_blocking(columns) | hides_load(columns))
     chosen = np.select(
         [stale, local, overlap == BUCKETS, overlap == FSDP], [0, 1, 2, 3], default=4
     )

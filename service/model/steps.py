@@ -143,7 +143,7 @@ def _factors(
     return Factors(
         slowest=slowest,
         step=step,
-        rest=_rest(fleet, step.mean, expected),
+        rest=step.mean if fleet.is_simulated else _rest(fleet, step.mean, expected),
         without=without_causes(fleet, step, expected),
         mean_se=mean_se,
     )

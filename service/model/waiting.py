@@ -77,7 +77,8 @@ def averages_rounds(columns: Columns) -> Mask:
 
     So it is where only one factor varies from step to step, beside spikes, for single GPUs.
     """
-    several = (interval_steps(columns) > 1) & is_blocking(columns)
+    # A load that is hidden makes steps unlike: the last one of a round hides it behind the exchange.
+    several = (interval_steps(columns) > 1) & is_blocking(columns) & ~hides_load(columns)
     if not several.any():
         return several
     transient, replica = is_active(columns, "transient"), is_active(columns, "replica")

@@ -12,9 +12,21 @@ OF_OTHERS = frozenset(
         "remedy",
         "remedy_count",
         "gpu_hours_given_back",
+        "communication_latency_ms",
+        "communication_bandwidth_ms",
+        "gpu_hours_communication_latency",
+        "gpu_hours_communication_bandwidth",
+        "last_bucket_ms",
+        "best_num_buckets",
+        "idle_knee_ratio",
+        "break_even_extra_steps_fraction",
     }
 )
-"""Of scenarios with total_steps, with failures, and of remedies."""
+"""Of scenarios with total_steps, with failures, of remedies, of communication whose parts are
+known, of overlap and of waiting less often."""
+
+OF_COMMUNICATION = frozenset({"hidden_communication_fraction", "compute_to_communication_ratio"})
+"""Of scenarios with any communication."""
 
 OF_SPREAD = frozenset(
     name

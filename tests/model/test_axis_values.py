@@ -97,7 +97,12 @@ def test_values_of_a_zip_are_kept_though_met_before() -> None:
 
 
 def test_whole_structures_set_all_their_columns() -> None:
-    assert columns("communication", values=[FIXED]) == {"communication.allreduce_ms": [5.0]}
+    ring = {"kind": "ring", "message_bytes": 7, "link": {"latency_us": 3}}
+    both = columns("communication", values=[FIXED, ring])
+    assert both["communication.kind"] == [1, 2]
+    assert repr(both["communication.allreduce_ms"]) == "[5.0, nan]"
+    assert repr(both["communication.link.latency_us"]) == "[nan, 3.0]"
+    assert repr(both["communication.compression_ratio"]) == "[nan, 1.0]"
     sources = [None, NORMAL, {"kind": "gamma", "cv": 1}]
     found = columns("variability.transient", values=sources)
     kinds = [0, FAMILIES.index("normal"), FAMILIES.index("gamma")]
@@ -137,7 +142,6 @@ def test_lists_of_groups_are_padded_with_absent_ones() -> None:
         ("period_days", "refused_axis"),
         ("seed.x", "refused_axis"),
         ("x", "unknown_path"),
-        ("communication.kind", "unknown_path"),
         ("slow_groups.2.count", "unknown_path"),
         ("slow_groups.2", "unknown_path"),
         ("slow_groups.00.count", "unknown_path"),

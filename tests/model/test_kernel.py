@@ -16,7 +16,7 @@ from service.model.kernel import evaluate
 from service.model.results import ATTRIBUTION_COLUMNS, COLUMN_NAMES, COLUMNS, METHODS
 from service.model.rules import FAILURES
 from service.model.scenario import decode_fields, decode_scenario
-from tests.model.nullable import OF_OTHERS, OF_SPREAD
+from tests.model.nullable import OF_COMMUNICATION, OF_OTHERS, OF_SPREAD
 from tests.model.reference import expected_slowest
 
 DATA = Path(__file__).parent / "data"
@@ -269,7 +269,7 @@ def scenarios(draw: st.DrawFn) -> dict[str, Any]:
 def test_no_loss_is_negative_and_causes_sum_to_what_is_available(scenario: dict[str, Any]) -> None:
     found = results(scenario)
     for name, value in found.items():
-        if name not in OF_OTHERS | OF_SPREAD:
+        if name not in OF_OTHERS | OF_SPREAD | OF_COMMUNICATION:
             assert value >= 0, name
             assert np.isfinite(value), name
     total = sum(found[name] for name in ATTRIBUTION_COLUMNS)

@@ -34,7 +34,7 @@ WHOLE: dict[str, Any] = {
         ("num_gpus", ("int64", 0)),
         ("gpus_per_node", ("int64", 8)),
         ("load_ms", ("float64", 0.0)),
-        ("communication.allreduce_ms", ("float64", 0.0)),
+        ("backward_fraction", ("float64", 2 / 3)),
         ("variability.autocorrelation", ("float64", 0.0)),
         ("slow_groups.count", ("int64", 0)),
         ("slow_groups.speed_fraction", ("float64", 1.0)),
@@ -78,7 +78,8 @@ def test_labels_count_from_one_in_the_order_of_the_declaration() -> None:
     assert not found["scaling.kind"].can_be_set
     assert found["synchronization.kind"].can_be_set
     assert found["failures.checkpoint_interval_s"].words == ("optimal",)
-    assert "communication.kind" not in found
+    assert found["communication.kind"].labels[:3] == ("fixed", "ring", "tree")
+    assert found["communication.link.preset"].labels == found["communication.intra_link.preset"].labels
     assert found["variability.common.allow_extrapolation"].labels == ("false", "true")
 
 
@@ -98,7 +99,9 @@ def test_every_number_of_a_scenario_is_in_its_columns() -> None:
             assert given == tuple(value)
         else:
             assert given == value, path
-    untouched = set(leaves()) - set(flat)
+    # What is there by default has columns of its own.
+    assert columns["communication.allreduce_ms"] == 0
+    untouched = set(leaves()) - set(flat) - {"communication.allreduce_ms"}
     for path in untouched - {"failures.asynchronous_checkpoint"}:
         leaf = leaves()[path]
         whole = full(decode_scenario(WHOLE))

@@ -15,7 +15,7 @@ def test_names_are_unique_and_end_with_their_unit() -> None:
         elif column.unit:
             assert column.name.endswith(f"_{column.unit}") or column.name == "days_to_finish"
         elif column.kind == "float64":
-            assert re.search(r"_fraction(_p[1-9]0)?$|^failures_per_day$", column.name)
+            assert re.search(r"_(fraction|ratio)(_p[1-9]0)?$|^failures_per_day$", column.name)
         assert column.sentence.endswith(".")
 
 
@@ -23,7 +23,7 @@ def test_only_methods_have_labels() -> None:
     labelled = {column.name: column.labels for column in COLUMNS if column.labels}
     methods = {name: labels for name, labels in labelled.items() if name.endswith("method")}
     assert methods == {"method": METHODS, "spread_method": METHODS}
-    assert set(labelled) == {*methods, "remedy"}
+    assert set(labelled) == {*methods, "remedy", "collective_algorithm"}
     assert METHODS == ("closed_form", "quadrature", "monte_carlo", "recursion")
     kinds = {column.name: column.kind for column in COLUMNS if column.kind != "float64"}
     assert kinds == {
@@ -33,6 +33,9 @@ def test_only_methods_have_labels() -> None:
         "remedy": "enum",
         "remedy_count": "int64",
         "is_extrapolated": "bool",
+        "best_num_buckets": "int64",
+        "collective_algorithm": "enum",
+        "num_data_parallel_ranks": "int64",
     }
 
 
@@ -52,6 +55,7 @@ def test_the_causes_come_in_the_order_in_which_they_are_switched_off() -> None:
         "gpu_hours_slow_groups",
         "gpu_hours_communication",
         "gpu_hours_load",
+        "gpu_hours_extra_steps",
     )
     assert set(ATTRIBUTION_COLUMNS) < set(COLUMN_NAMES)
     switched_off = [f"gpu_hours_{cause}" for cause in CAUSES]

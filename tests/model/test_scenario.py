@@ -25,6 +25,7 @@ from service.model.scenario import (
     normalised,
 )
 
+BACKWARD = 2 / 3
 SMALLEST = {"num_gpus": 8, "compute_ms": 300}
 WHOLE: dict[str, Any] = {
     "num_gpus": 64,
@@ -45,6 +46,8 @@ WHOLE: dict[str, Any] = {
     "gpus_per_node": 4,
     "tensor_parallel_size": 2,
     "scaling": {"kind": "strong", "reference_num_gpus": 32},
+    "overlap": {"kind": "none", "load_prefetch": False},
+    "backward_fraction": BACKWARD,
     "synchronization": {"kind": "every_step"},
     "num_spare_gpus": 0,
     "num_evicted_gpus": 0,
@@ -66,6 +69,8 @@ OTHER_DEFAULTS: dict[str, Any] = {
     "gpus_per_node": 8,
     "tensor_parallel_size": 1,
     "scaling": "weak",
+    "overlap": {"kind": "none", "load_prefetch": False},
+    "backward_fraction": BACKWARD,
     "synchronization": {"kind": "every_step"},
     "num_spare_gpus": 0,
     "num_evicted_gpus": 0,
@@ -172,10 +177,15 @@ def test_every_field_is_read() -> None:
         ({"load_ms": math.inf}, "/load_ms", "out_of_range"),
         ({"communication": {"kind": "fixed", "allreduce_ms": -math.inf}},
          "/communication/allreduce_ms", "out_of_range"),
-        ({"communication": {"kind": "ring"}}, "/communication/kind", "not_one_of"),
+        ({"communication": {"kind": "star"}}, "/communication/kind", "not_one_of"),
+        ({"communication": {"kind": "ring"}}, "/communication/link", "missing_field"),
+        ({"overlap": {"kind": "all"}}, "/overlap/kind", "not_one_of"),
+        ({"overlap": {"kind": "buckets", "num_buckets": 0}}, "/overlap/num_buckets",
+         "out_of_range"),
+        ({"backward_fraction": 1}, "/backward_fraction", "out_of_range"),
         ({"communication": None}, "/communication", "wrong_type"),
         ({"communication": {}}, "/communication/kind", "missing_field"),
-        ({"communication": {"kind": 1}}, "/communication/kind", "wrong_type"),
+        ({"communication": {"kind": 1}}, "/communication/kind", "not_one_of"),
         ({"slow_groups": [{**GROUP, "count": 0}]}, "/slow_groups/0/count", "out_of_range"),
         ({"slow_groups": [{**GROUP, "speed_fraction": 0}]},
          "/slow_groups/0/speed_fraction", "out_of_range"),
@@ -275,8 +285,9 @@ def test_rules_across_fields_are_all_checked() -> None:
 def test_the_normal_form_drops_defaults() -> None:
     assert normalised(decode_scenario(SMALLEST)) == SMALLEST
     assert normalised(decode_scenario(full(decode_scenario(SMALLEST)))) == SMALLEST
-    left_out = ("num_spare_gpus", "num_evicted_gpus", "synchronization")
+    left_out = ("num_spare_gpus", "num_evicted_gpus", "synchronization", "overlap")
     whole = {name: value for name, value in WHOLE.items() if name not in left_out}
+    del whole["backward_fraction"]
     given = ("mtbf_hours_per_gpu", "asynchronous_checkpoint")
     failures = {name: value for name, value in WHOLE["failures"].items() if name not in given}
     assert normalised(decode_scenario(WHOLE)) == {**whole, "failures": failures}

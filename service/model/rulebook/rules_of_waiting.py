@@ -13,9 +13,7 @@ from service.model.waiting import (
     BACKUP_WORKERS,
     BUCKETS,
     FSDP,
-    hides_load,
     interval_steps,
-    is_blocking,
     is_local,
     staleness,
 )
@@ -122,19 +120,6 @@ def _say_too_long_overlap(scenario: Scenario) -> tuple[str, str]:
     )
 
 
-def _load_hidden_twice(columns: Columns) -> Mask:
-    broken: Mask = hides_load(columns) & ((interval_steps(columns) > 1) | (staleness(columns) > 0))
-    return broken | (hides_load(columns) & ~is_blocking(columns) & is_local(columns))
-
-
-def _say_load_hidden_twice(scenario: Scenario) -> tuple[str, str]:
-    synchronization = type(scenario.synchronization).__struct_config__.tag
-    return (
-        "/overlap/load_prefetch",
-        f"load_prefetch with {synchronization}: set load_ms to 0 where loading is hidden",
-    )
-
-
 WAITING_RULES = (
     Rule(
         "not_one_bucket_size", _not_one_size, _say_not_one_size, "overlap.contention_fraction"
@@ -153,11 +138,5 @@ WAITING_RULES = (
         _too_long_overlap,
         _say_too_long_overlap,
         "synchronization.overlap_steps",
-    ),
-    Rule(
-        "load_prefetch_not_with_synchronization",
-        _load_hidden_twice,
-        _say_load_hidden_twice,
-        "overlap.load_prefetch",
     ),
 )
