@@ -23,7 +23,8 @@ MAX_TEXT = 1_048_576
 MAX_LINES = 50_000
 """Characters and lines of an output."""
 
-MS_PER_US = 1e-3
+# Divided by, not multiplied with a thousandth: 89 585 us are 89.585 ms and not a digit more.
+US_PER_MS = 1e3
 # One gigabyte per second is so many bytes per microsecond.
 BYTES_PER_US = 1e3
 # Averages over ranks and iterations, beside what is rounded away in print.
@@ -65,7 +66,7 @@ def read_nccl_tests(text: str, column: MeasuredColumn) -> MeasuredOutput:
     for row in sorted(found.rows, key=lambda row: row.size_bytes):
         by_size.setdefault(row.size_bytes, []).append(row)
     _refuse_numbers(len(by_size))
-    times = [_median([row.time_us for row in rows]) * MS_PER_US for rows in by_size.values()]
+    times = [_median([row.time_us for row in rows]) / US_PER_MS for rows in by_size.values()]
     return MeasuredOutput(
         Measured(
             sizes_bytes=tuple(float(size) for size in by_size),
