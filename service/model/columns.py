@@ -1,9 +1,10 @@
 """Scenarios as equal-length columns: the currency from the expansion of a grid to the file."""
 
-from collections.abc import Iterator, Mapping, Sequence
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
-from typing import Any, NamedTuple
+from functools import lru_cache, wraps
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 import numpy as np
@@ -15,6 +16,7 @@ from service.model.leaves import KIND, Leaf, label_code, leaves
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
+Found = TypeVar("Found")
 COUNT = "slow_groups.count"
 SPEED = "slow_groups.speed_fraction"
 
@@ -29,6 +31,7 @@ class Columns:
     step_key     (points,) equal for points whose steps are the same; None: all differ
     size_key     (points,) equal for points that differ in nothing but num_gpus as far as the
                  slowest factor goes; None where no long axis of sizes exists
+    kept         what functions of these columns found, see `kept_with_columns`
     """
 
     num_points: int
@@ -36,6 +39,9 @@ class Columns:
     barrier_key: Ints | None = None
     step_key: Ints | None = None
     size_key: Ints | None = None
+    kept: dict[str, Any] = dataclasses.field(
+        init=False, default_factory=dict, repr=False, compare=False
+    )
 
     def __getitem__(self, path: str) -> NDArray[Any]:
         """(points,) or (points, groups) values of a leaf; not to be written to."""
@@ -73,6 +79,20 @@ class Columns:
                 for name in ("barrier_key", "step_key", "size_key")
             },
         )
+
+
+def kept_with_columns(function: Callable[[Columns], Found]) -> Callable[[Columns], Found]:
+    """A function of columns that is asked for more than once; nobody writes to what it found."""
+    name = f"{function.__module__}.{function.__qualname__}"
+
+    @wraps(function)
+    def kept(columns: Columns) -> Found:
+        if name not in columns.kept:
+            columns.kept[name] = function(columns)
+        found: Found = columns.kept[name]
+        return found
+
+    return kept
 
 
 def columns_of(scenario: Scenario) -> Columns:
@@ -166,7 +186,8 @@ def _is_absent(path: str, default: Any) -> bool:
         parts = ((field, getattr(default, field.name)) for field in msgspec.structs.fields(default))
         # Of a document that is there by default, a switch that is off tells nothing.
         return all(
-            part is False or _is_absent(f"{path}.{field.encode_name}", part) for field, part in parts
+            part is False or _is_absent(f"{path}.{field.encode_name}", part)
+            for field, part in parts
         )
     if leaf is None:
         return default is None or isinstance(default, tuple | str)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from service.model.columns import Columns, Floats
+from service.model.columns import Columns, Floats, kept_with_columns
 from service.model.exchange.serial import serial_of
 from service.model.leaves import leaves
 
@@ -21,6 +21,7 @@ def num_held(columns: Columns) -> Floats:
     return held
 
 
+@kept_with_columns
 def compute_ms(columns: Columns) -> Floats:
     """(points,) nominal compute of a GPU and step.
 
@@ -33,12 +34,14 @@ def compute_ms(columns: Columns) -> Floats:
     return np.where(columns["scaling.kind"] == STRONG, given * share, given)
 
 
+@kept_with_columns
 def outside_ms(columns: Columns) -> Floats:
     """(points,) load and communication, one after the other; an ideal step is compute and these."""
     outside: Floats = columns["load_ms"] + serial_of(columns).ms
     return outside
 
 
+@kept_with_columns
 def extra_steps(columns: Columns) -> Floats:
     """(points,) share by which the same progress takes more steps, as the user says."""
     if columns.lacks("synchronization.extra_steps_fraction"):

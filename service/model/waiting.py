@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.model.active import is_active, spikes_are_active
-from service.model.columns import Columns, Floats
+from service.model.columns import Columns, Floats, kept_with_columns
 from service.model.distributions import FAMILIES
 from service.model.leaves import leaves
 
@@ -21,6 +21,7 @@ _ON = 2
 _NORMAL = FAMILIES.index("normal")
 
 
+@kept_with_columns
 def hides_load(columns: Columns) -> Mask:
     """(points,) whether there is a load and it is hidden behind the step before."""
     if columns.lacks("overlap.load_prefetch"):
@@ -29,12 +30,14 @@ def hides_load(columns: Columns) -> Mask:
     return hides
 
 
+@kept_with_columns
 def is_local(columns: Columns) -> Mask:
     """(points,) whether GPUs step by themselves between exchanges."""
     local: Mask = columns["synchronization.kind"] == LOCAL_STEPS
     return local
 
 
+@kept_with_columns
 def staleness(columns: Columns) -> Floats:
     """(points,) steps by which a GPU may be ahead of the slowest; 0 with a barrier."""
     kind = columns["synchronization.kind"]
@@ -42,6 +45,7 @@ def staleness(columns: Columns) -> Floats:
     return np.where(kind == DELAYED_UPDATE, 1.0, bounded)
 
 
+@kept_with_columns
 def delay_ms(columns: Columns) -> Floats:
     """(points,) until an update is seen, beside its communication."""
     kind = columns["synchronization.kind"]
@@ -49,12 +53,14 @@ def delay_ms(columns: Columns) -> Floats:
     return np.where(stale, columns["synchronization.delay_ms"], 0.0)
 
 
+@kept_with_columns
 def interval_steps(columns: Columns) -> Floats:
     """(points,) steps from one exchange to the next: H / P of local steps, else 1."""
     interval = columns["synchronization.steps"] / columns["synchronization.fragments"]
     return np.where(is_local(columns), interval, 1.0)
 
 
+@kept_with_columns
 def is_blocking(columns: Columns) -> Mask:
     """(points,) whether all GPUs wait for an exchange that begins when the last of them is done."""
     overlapped = is_local(columns) & (
@@ -65,6 +71,7 @@ def is_blocking(columns: Columns) -> Mask:
     return blocking & (staleness(columns) == 0)
 
 
+@kept_with_columns
 def is_serial(columns: Columns) -> Mask:
     """(points,) whether a step is load, the slowest GPU and an exchange, one after the other."""
     every_step: Mask = interval_steps(columns) == 1
@@ -72,12 +79,13 @@ def is_serial(columns: Columns) -> Mask:
     return is_blocking(columns) & every_step & no_delay & ~hides_load(columns)
 
 
+@kept_with_columns
 def averages_rounds(columns: Columns) -> Mask:
     """(points,) whether a round is as long as the largest of independent sums of steps.
 
     So it is where only one factor varies from step to step, beside spikes, for single GPUs.
     """
-    # A load that is hidden makes steps unlike: the last one of a round hides it behind the exchange.
+    # Hidden loads make steps unlike: the last of a round hides its own behind the exchange.
     several = (interval_steps(columns) > 1) & is_blocking(columns) & ~hides_load(columns)
     if not several.any():
         return several
@@ -96,6 +104,7 @@ def averages_rounds(columns: Columns) -> Mask:
     return exact
 
 
+@kept_with_columns
 def needs_recursion(columns: Columns) -> Mask:
     """(points,) whether, where something varies from step to step, only a recursion will do."""
     waits_later = is_local(columns) & ~is_serial(columns) & ~averages_rounds(columns)

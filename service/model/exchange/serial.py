@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from service.model.columns import Columns, Floats
+from service.model.columns import Columns, Floats, kept_with_columns
 from service.model.exchange.collectives import exchange_of, half_exchange_of
 from service.model.leaves import leaves
 
@@ -33,6 +33,7 @@ class Serial(NamedTuple):
         return self.latency_ms + self.bandwidth_ms + self.compression_ms
 
 
+@kept_with_columns
 def serial_of(columns: Columns) -> Serial:
     """An all-reduce of the whole message; sharded (FSDP) its gathers and scatters, layer by layer.
 
