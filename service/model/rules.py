@@ -21,6 +21,7 @@ from service.model.rulebook.rules_of_sizes import (
 )
 from service.model.rulebook.rules_of_sources import CV_TOO_LARGE, SOURCE_RULES
 from service.model.rulebook.rules_of_waiting import WAITING_RULES
+from service.model.waiting import needs_recursion
 
 # Appended to, never reordered: stored chunks hold positions.
 _RULES = (
@@ -50,9 +51,10 @@ def failures_by_rule(columns: Columns) -> dict[int, Mask]:
     some = kept.copy()
     for code, rule in enumerate(_RULES, start=1):
         if rule is TOO_MANY_RANK_STEPS:
-            sound = np.flatnonzero(~some)
+            asked = np.flatnonzero(needs_recursion(columns) & ~some)
             broken = kept.copy()
-            broken[sound] = rule.broken(columns.part(sound))
+            if len(asked):
+                broken[asked] = rule.broken(columns.part(asked))
         elif rule.about and columns.lacks(rule.about):
             broken = kept
         else:
