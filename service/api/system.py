@@ -50,7 +50,10 @@ class ShownLimits(msgspec.Struct, frozen=True, kw_only=True):
     points_per_batch: int
     draws_per_batch: Annotated[
         int,
-        msgspec.Meta(description="Clusters drawn for the points of a batch whose spread needs it."),
+        msgspec.Meta(
+            description="Clusters drawn for the points of a batch whose spread needs it; of points "
+            "whose steps are simulated one for 125 steps of single GPUs."
+        ),
     ]
     page_size: int
     unfinished_batches: int

@@ -253,7 +253,11 @@ class BatchPlanOut(Struct, frozen=True, kw_only=True):
     points_total: int
     points_failing: int
     draws_total: Annotated[
-        int, Meta(description="Clusters to draw for the points whose spread is sampled.")
+        int,
+        Meta(
+            description="Clusters to draw for the points whose spread is sampled; of points whose "
+            "steps are simulated one for 125 steps of single GPUs."
+        ),
     ]
     points_left: Annotated[
         int | None,

@@ -117,7 +117,8 @@ def plan_items(
                 pointer="/items",
                 code="too_many_draws",
                 detail=f"{draws} clusters to draw (`draws` of every point whose spread is "
-                f"sampled), but the limit is {limits.draws_per_batch}",
+                "sampled, and one for 125 steps of single GPUs that are simulated), but the limit "
+                f"is {limits.draws_per_batch}",
             )
         )
     if faults:

@@ -5,8 +5,11 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from service.model.active import SOURCES, is_active, occupancy, spikes_are_active
-from service.model.columns import Columns
+from service.model.columns import Columns, Floats
 from service.model.grid import Grid
+from service.model.parts.synchronization import BackupWorkers, EveryStep
+from service.model.rules import failures
+from service.model.simulated_points import is_simulated, rank_steps
 
 SPAN_POINTS = 50_000
 # Measured on one core: a point by formula or with one source of variability; one with several,
@@ -14,10 +17,15 @@ SPAN_POINTS = 50_000
 PLAIN_S = 1 / 50_000
 SEVERAL_S = 1 / 400
 SAMPLED_S_PER_DRAW = 1 / 120_000
+RANK_STEPS_PER_DRAW = 125.0
+"""Steps of single GPUs that are simulated while one cluster is drawn."""
 
 
 class Work(Struct, frozen=True, kw_only=True):
-    """Of one grid: how many clusters are drawn, and the estimated seconds of one core."""
+    """Of one grid: how many clusters are drawn, and the estimated seconds of one core.
+
+    Simulated steps count as draws that take equally long.
+    """
 
     num_points: int
     draws: int
@@ -26,13 +34,14 @@ class Work(Struct, frozen=True, kw_only=True):
 
 def work_of(grid: Grid) -> Work:
     """The work of a grid, by what varies at each of its points."""
-    if not _may_have_several(grid):
+    if not (_may_have_several(grid) or _may_be_simulated(grid)):
         return Work(num_points=grid.num_points, draws=0, core_s=grid.num_points * PLAIN_S)
     draws, core_s = 0, grid.num_points * PLAIN_S
     for start in range(0, grid.num_points, SPAN_POINTS):
         columns = grid.columns(start, min(start + SPAN_POINTS, grid.num_points))
         of_points = np.where(is_sampled(columns), columns["draws"], 0)
-        draws += int(of_points.sum())
+        simulated = np.ceil(_rank_steps(columns) / RANK_STEPS_PER_DRAW)
+        draws += int(of_points.sum() + simulated.sum())
         core_s += SEVERAL_S * int(np.count_nonzero(_num_sources(columns) > 1))
     return Work(num_points=grid.num_points, draws=draws, core_s=core_s + SAMPLED_S_PER_DRAW * draws)
 
@@ -51,6 +60,21 @@ def _num_sources(columns: Columns) -> NDArray[np.int64]:
     active += [spikes_are_active(columns), occupancy(columns) > 0]
     number: NDArray[np.int64] = np.sum(active, axis=0)
     return number
+
+
+def _rank_steps(columns: Columns) -> Floats:
+    """(points,) 0 where a rule is broken."""
+    found = np.zeros(columns.num_points)
+    rows = np.flatnonzero(is_simulated(columns))
+    rows = rows[failures(columns.part(rows)) == 0]
+    found[rows] = rank_steps(columns.part(rows))
+    return found
+
+
+def _may_be_simulated(grid: Grid) -> bool:
+    """Whether GPUs may not wait for all in every step; asks no point."""
+    waits = isinstance(grid.base.synchronization, EveryStep | BackupWorkers)
+    return not waits or any(path.startswith("synchronization") for path in grid.axis_paths)
 
 
 def _may_have_several(grid: Grid) -> bool:

@@ -19,7 +19,7 @@ from service.model.axes import (
 from service.model.columns import columns_of
 from service.model.decoding import problems_of
 from service.model.fields import Scenario
-from service.model.leaves import Leaf, is_struct, leaves, members
+from service.model.leaves import Leaf, can_be_null, is_struct, leaves, members
 from service.model.paths import REFUSED, group_of, is_whole, leaf_of, touched
 from service.model.problems import InvalidScenario, Problem
 from service.model.scenario import apply_overrides, decode_fields
@@ -111,27 +111,34 @@ def _path_problem(path: str, document: dict[str, Any]) -> tuple[str, str] | None
 
 def _place_problem(path: str, document: dict[str, Any]) -> tuple[str, str] | None:
     """What a field cannot be set for: its document is null, a bare word, or of another kind."""
-    *above, name = path.split(".")
+    parts = path.split(".")
     place: Any = document
     annotation: Any = Scenario
-    for depth, part in enumerate(above, start=1):
-        place = place[part]
-        kinds = members(annotation)
-        annotation = _field_types(kinds[0])[part]
-        where = ".".join(above[:depth])
+    for depth, part in enumerate(parts):
+        where = ".".join(parts[:depth])
         if place is None:
             return "path_under_null", f"{path!r} lies under {where}, which is null"
         if not isinstance(place, dict):
             return "unknown_path", f"{path!r}: {where} is {place!r} here"
-    kinds = [kind for kind in members(annotation) if is_struct(kind)]
-    for kind in kinds:
+        kind = _kind_of(place, annotation)
         config = kind.__struct_config__
-        if config.tag == place.get(config.tag_field) and name not in {
-            config.tag_field,
-            *_field_types(kind),
-        }:
-            return "unknown_path", f"{path!r}: {config.tag} has no {name}"
+        if part == config.tag_field:
+            return None
+        if part not in _field_types(kind):
+            return "unknown_path", f"{path!r}: {config.tag} has no {part}"
+        place, annotation = place[part], _field_types(kind)[part]
     return None
+
+
+def _kind_of(place: dict[str, Any], annotation: Any) -> type[msgspec.Struct]:
+    """Which of the kinds that the annotation allows the document is of."""
+    kinds = [kind for kind in members(annotation) if is_struct(kind)]
+    tagged = [kind for kind in kinds if kind.__struct_config__.tag_field is not None]
+    for kind in tagged:
+        if place[kind.__struct_config__.tag_field] == kind.__struct_config__.tag:
+            return kind
+    (plain,) = (kind for kind in kinds if kind not in tagged)
+    return plain
 
 
 def _field_types(kind: type[msgspec.Struct]) -> dict[str, Any]:
@@ -141,7 +148,7 @@ def _field_types(kind: type[msgspec.Struct]) -> dict[str, Any]:
 def _has_words(axis: PlainAxis, leaf: Leaf) -> bool:
     """Whether the axis lists words, or null, that the field allows beside numbers."""
     listed = axis.values or []
-    may_be_null = "." not in leaf.path and leaf.dtype == "float64" and np.isnan(leaf.absent)
+    may_be_null = can_be_null(leaf)
     return any(
         value in leaf.words if isinstance(value, str) else value is None and may_be_null
         for value in listed

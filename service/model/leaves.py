@@ -80,6 +80,11 @@ def is_struct(kind: Any) -> bool:
     return isinstance(kind, type) and issubclass(kind, Struct)
 
 
+def can_be_null(leaf: Leaf) -> bool:
+    """Whether the field itself may be null."""
+    return NoneType in _parts(leaf.type)
+
+
 def words_of(kinds: list[Any]) -> tuple[str, ...]:
     """The strings that the types allow as they stand."""
     return tuple(

@@ -12,6 +12,7 @@ from service.model.columns import Columns
 from service.model.fields import Scenario
 from service.model.grid import build_grid
 from service.model.leaves import Leaf
+from service.model.parts.communication import Hierarchical, Nccl
 from service.model.paths import (
     REFUSED,
     group_of,
@@ -72,14 +73,23 @@ def bounds_of(path: str) -> tuple[float, float]:
     return least, greatest
 
 
-def step_of_whole(path: str, tensor_parallel_size: int) -> int:
+def step_of_whole(path: str, scenario: Scenario) -> int:
     """The distance of whole numbers that can be computed; 0 where any number can.
 
-    GPUs come in whole tensor-parallel groups.
+    GPUs come in whole tensor-parallel groups, and in whole nodes where exchanges go by these; local
+    steps in whole fragments.
     """
     if not number_at(path).is_whole:
         return 0
-    return tensor_parallel_size if path == "num_gpus" else 1
+    if path == "num_gpus":
+        whole_nodes = scenario.num_gpus >= scenario.gpus_per_node
+        in_nodes = isinstance(scenario.communication, Hierarchical | Nccl)
+        if in_nodes and whole_nodes:
+            return scenario.gpus_per_node
+        return scenario.tensor_parallel_size
+    if path == "synchronization.steps":
+        return int(getattr(scenario.synchronization, "fragments", 1))
+    return 1
 
 
 def check_path(scenario: Scenario, path: str, *, pointer: str) -> None:

@@ -49,7 +49,7 @@ def inputs_of(
     _check(scenario, intervals)
     inputs, unmoved = [], []
     for path, value in _numbers(full(scenario), ""):
-        step = step_of_whole(path, scenario.tensor_parallel_size)
+        step = step_of_whole(path, scenario)
         if path in REFUSED:
             detail = "it is part of the question, not of the job"
             unmoved.append(Unmoved(path=path, value=value, code="refused_path", detail=detail))

@@ -22,7 +22,7 @@ from service.model.questions.solving_range import End, Range
 from service.model.rules import describe_failure, failures
 from service.model.scenario import apply_overrides, decode_fields, full
 
-MOST_LISTED = 4_096
+MOST_LISTED = 100_000
 """Up to so many whole numbers are each held against the rules."""
 
 
@@ -36,7 +36,7 @@ def range_of(
     """
     first, last = low, high = _ends(scenario, path, minimum, maximum)
     base = columns_of(scenario)
-    step = step_of_whole(path, scenario.tensor_parallel_size)
+    step = step_of_whole(path, scenario)
     if not step:
         low, high = float(low), float(high)
     else:
