@@ -10,14 +10,16 @@ from numpy.typing import NDArray
 from service.model.causes import CAUSES, Factors, Mean, without_causes
 from service.model.clusters.spread import Spread, spread_of
 from service.model.columns import Columns, Floats
+from service.model.exchange.lines import Lines
 from service.model.fleet import Fleet, Source
 from service.model.fleets import Structure
+from service.model.laws.empirical import Table
 from service.model.recursion.pattern import Pattern
 from service.model.recursion.simulate import simulate
 from service.model.recursion.simulated import Simulated
 from service.model.results import METHODS
 from service.model.round_means import with_round_means
-from service.model.slowest.barrier import PROBABILITIES, Groups, Slowest, slowest_of
+from service.model.slowest.barrier import PROBABILITIES, Groups, Slowest, excess_of, slowest_of
 from service.model.slowest.pooled import pooled_slowest
 from service.model.slowest.removal import slowest_class
 from service.model.slowest.sizes import slowest_of_sizes
@@ -26,6 +28,9 @@ CLOSED_FORM = METHODS.index("closed_form")
 QUADRATURE = METHODS.index("quadrature")
 RECURSION = METHODS.index("recursion")
 PER_STEP = {"transient": None, "replica": None, "common": None, "spikes": None}
+
+# More lines than these are quicker integrated together.
+_FEW_LINES = 4
 
 Codes = NDArray[np.int8]
 
@@ -208,7 +213,7 @@ def _alone(columns: Columns, fleet: Fleet, alone: Source) -> Factors:
     """Where one draw for each GPU is all there is."""
     averaged = with_round_means(fleet)
     slowest = _of_one_source(columns, averaged, alone)
-    step = slowest if fleet.lines is None else pooled_slowest(averaged)
+    step = slowest if fleet.lines is None else _lined(averaged, alone, slowest, fleet.lines)
     without = np.repeat(step.mean[np.newaxis], len(CAUSES), axis=0)
     name = "transient" if averaged.persistent is None else "persistent"
     # Without variability the slowest GPU is the slowest kind, and never slower (Jensen).
@@ -221,6 +226,21 @@ def _alone(columns: Columns, fleet: Fleet, alone: Source) -> Factors:
         rest=_rest(fleet, step.mean, lambda rest: _expected(columns, rest)),
         without=without,
         mean_se=np.zeros(columns.num_points),
+    )
+
+
+def _lined(fleet: Fleet, source: Source, slowest: Slowest, lines: Lines) -> Slowest:
+    """E[h(S)]: of the first line a E[S] + b, and E[(S - s)+] for every rise of slope, at knot s."""
+    if isinstance(source.law, Table) or len(lines.slope) > _FEW_LINES:
+        return pooled_slowest(fleet)
+    groups = Groups(law=source.law, num_gpus=fleet.num_gpus, mean=fleet.mean, shape=source.shape)
+    mean = lines.slope[0] * slowest.mean + lines.offset[0]
+    for rise, knot in zip(np.diff(lines.slope, axis=0), lines.knots, strict=True):
+        mean += rise * excess_of(groups, knot)
+    return Slowest(
+        mean=np.maximum(mean, lines.value(slowest.mean)),
+        quantiles=lines.value(slowest.quantiles.T).T,
+        variance=np.full(len(mean), np.nan),
     )
 
 

@@ -123,6 +123,30 @@ def moments_of(groups: Groups) -> tuple[Floats, Floats]:
     return mean, variance
 
 
+def excess_of(groups: Groups, threshold: Floats) -> Floats:
+    """(points,) E[(slowest - threshold)+], the integral of P(slowest > t) from the threshold on.
+
+    `threshold` (points,), inf for nothing; not where the law is a table.
+    """
+    num_points = groups.shape.shape[1]
+    excess = np.zeros(num_points)
+    rule, law = _rule(groups.law), groups.law
+    scratch = np.empty((2, len(rule.nodes), min(num_points, CHUNK_POINTS)))
+    for start in range(0, num_points, CHUNK_POINTS):
+        rows = slice(start, min(start + CHUNK_POINTS, num_points))
+        part, above = groups.part(rows), threshold[rows]
+        finite = np.where(np.isfinite(above), above, 1.0)
+        rate = _rate_at_nodes(part, scratch[:, :, : part.shape.shape[1]], law.warp(finite))
+        high = rate.low + rate.width
+        below = rate.width * (rule.weights @ law.share_below(rate.nodes, rate.rate))
+        found = law.unwarp(high) - finite - below
+        power = law.tail_power(part.shape)
+        if power is not None:
+            found += _tail(part, high, power)
+        excess[rows] = np.where(np.isfinite(above), np.maximum(found, 0.0), 0.0)
+    return excess
+
+
 def _moments(groups: Groups, rate: _Rate) -> tuple[Floats, Floats]:
     """Mean and variance; overwrites the rates.
 
@@ -166,7 +190,8 @@ def _bounded(groups: Groups, mean: Floats) -> Floats:
     return bounded
 
 
-def _rate_at_nodes(groups: Groups, scratch: Floats) -> _Rate:
+def _rate_at_nodes(groups: Groups, scratch: Floats, from_v: Floats | None = None) -> _Rate:
+    """Between the ends of what matters, or from `from_v`, (points,), on."""
     law, num_gpus, mean, shape = groups
     nodes, total = scratch
     present = num_gpus > 0
@@ -174,8 +199,10 @@ def _rate_at_nodes(groups: Groups, scratch: Floats) -> _Rate:
     lows = np.where(present, mean * law.lower_quantile(np.log(OUTSIDE) / of_all, shape), -np.inf)
     above = law.quadrature().above
     highs = np.where(present, mean * law.upper_quantile(above / of_all, shape), -np.inf)
-    low = law.warp(lows.max(axis=0))
-    width = law.warp(highs.max(axis=0)) - low
+    low, high = law.warp(lows.max(axis=0)), law.warp(highs.max(axis=0))
+    if from_v is not None:
+        low = np.clip(from_v, low, high)
+    width = high - low
     np.multiply(_rule(law).nodes[:, np.newaxis], width, out=nodes)
     nodes += low
     total.fill(0)
@@ -217,7 +244,9 @@ def _starts(rate: _Rate) -> _Start:
     """
     num_nodes, num_points = rate.nodes.shape
     above = rate.rate > _TARGETS[:, np.newaxis, np.newaxis]
-    num_above = np.add.reduce(above.view(np.uint8), axis=1, dtype=np.uint8).astype(np.intp)
+    # Bytes are the fastest to add up, while they can hold the sum.
+    count = np.uint8 if num_nodes < 256 else np.uint16
+    num_above = np.add.reduce(above.view(np.uint8), axis=1, dtype=count).astype(np.intp)
     columns = np.arange(num_points)
     stencil = np.clip(num_above - 2, 0, num_nodes - 4) + np.arange(4)[:, np.newaxis, np.newaxis]
     at = stencil * num_points + columns
