@@ -89,10 +89,11 @@ _ALL = (
         dated_on="2026-11-30",
         evidence="assumed",
         bandwidth_gigabytes_per_s=448.0,
-        efficiency_fraction=0.7,
+        efficiency_fraction=0.75,
         latency_us=_NODE_HOP,
-        provenance="MI300X: 7 links of 64 GB/s each way (vendor's data sheet). Efficiency and "
-        "latency: assumed.",
+        provenance="MI300X: 7 links of 64 GB/s each way, of which some 48 are usable (AMD, ROCm "
+        "blog of 2025-03-02, Understanding RCCL Bandwidth and xGMI Performance). Latency: assumed "
+        "as of NVLink.",
     ),
     LinkValues(
         name="pcie_4_x16_2026_11",
