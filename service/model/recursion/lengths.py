@@ -2,10 +2,10 @@
 
 All replications of a point together measure 64 steps for each draw (in proportion fewer above 1 024
 ranks, and more below 64, up to 512), after a burn-in that is not measured. Where something lasts
-every replication is another cluster: one for 16 draws, in lanes of 8; otherwise 16 of them (8 above
-16 384 ranks, more below 64) give the standard error. A replication burns in 3 l* steps and a few
-periods of the pattern and measures at least 8 l*, l* the memory (`memory.py`), and at least some
-hundred steps.
+every replication is another cluster: one for 8 draws, in lanes of 8 and at least 64 (16 for many
+ranks); otherwise 16 of them (8 above 16 384 ranks, more below 64) give the standard error. A
+replication burns in 3 l* steps and a few periods of the pattern and measures at least 8 l* (2 l* of
+clusters that differ), l* the memory (`memory.py`), and at least some hundred steps.
 """
 
 from typing import NamedTuple
@@ -20,16 +20,17 @@ from service.model.recursion.lasting import num_ranks
 from service.model.recursion.memory import Memory
 from service.model.recursion.pattern import Pattern, Rounds
 from service.model.recursion.scores import LANE
-from service.model.recursion.similarity import scaled
+from service.model.recursion.similarity import similar
 
 MAX_RANK_STEPS = 1e9
 """Of one point; some 20 s. A point that needs more is not computed."""
 _STEPS_PER_DRAW = 64
-_DRAWS_PER_LANE = 128
+_DRAWS_PER_LANE = 64
 _FEW_RANKS, _MORE_LANES = 64, 8
 _MANY_RANKS = 1024
 _MOST_RANKS = 16_384
-_BURN, _MEASURE = 3, 8
+_FEWEST_LANES, _MOST_LANES = 2, 8
+_BURN, _MEASURE, _MEASURE_EACH = 3, 8, 2
 _PERIODS = 4
 _FEWEST_BURNT, _FEWEST_MEASURED = 32, 256
 _LARGEST = 1e15
@@ -51,9 +52,16 @@ def lengths_of(fleet: Fleet, pattern: Pattern, memory: Memory, draws: Ints) -> L
     fewer = np.minimum(_MANY_RANKS / ranks, 1.0)
     # Wider arrays of few ranks take hardly more time.
     more = np.clip(_FEW_RANKS // ranks, 1, _MORE_LANES)
-    lanes = np.where(ranks > _MOST_RANKS, 1, 2 * more)
-    if _differ(fleet):
-        lanes = np.maximum(np.rint(draws * fewer / _DRAWS_PER_LANE), lanes)
+    # Nor do they help where a memory is long.
+    fewest = _MEASURE * memory.num_steps * LANE * _FEWEST_LANES
+    more = np.where(fewest > _STEPS_PER_DRAW * draws, 1, more)
+    lanes = np.where(ranks > _MOST_RANKS, 1, _FEWEST_LANES * more)
+    at_least = np.full(fleet.num_points, _MEASURE)
+    if differ(fleet):
+        # A few clusters in which two ranks are about as slow make the excess of them all.
+        few = np.clip(np.rint(_MOST_LANES * fewer), _FEWEST_LANES, _MOST_LANES)
+        lanes = np.maximum(np.rint(draws * fewer / _DRAWS_PER_LANE), few)
+        at_least = np.full(fleet.num_points, _MEASURE_EACH)
     wanted = _STEPS_PER_DRAW * draws * fewer * more / (LANE * lanes)
     period = memory.period
     blocking = np.zeros(fleet.num_points, dtype=np.bool_)
@@ -63,7 +71,7 @@ def lengths_of(fleet: Fleet, pattern: Pattern, memory: Memory, draws: Ints) -> L
         burnt = np.where(blocking, period, _BURN * memory.num_steps + period)
     else:
         burnt = np.maximum(_BURN * memory.num_steps + _PERIODS * period, _FEWEST_BURNT)
-    measured = np.maximum(_MEASURE * memory.num_steps + np.where(blocking, 0, period), wanted)
+    measured = np.maximum(at_least * memory.num_steps + np.where(blocking, 0, period), wanted)
     measured = np.where(blocking, wanted, np.maximum(measured, _FEWEST_MEASURED))
     # Whole periods.
     burnt, measured = (
@@ -77,13 +85,14 @@ def rank_steps_needed(fleet: Fleet, pattern: Pattern, draws: Ints) -> Floats:
     """(points,) steps of single GPUs to draw, over all states of episodes."""
     states = states_of_points(fleet)
     rows = states.point
-    given = scaled(states.fleet, pattern.part(rows))
-    lengths = lengths_of(states.fleet, given.pattern, given.memory, draws[rows])
+    given = pattern.part(rows)
+    memory = similar(states.fleet, given).memory
+    lengths = lengths_of(states.fleet, given, memory, draws[rows])
     steps = LANE * lengths.num_lanes * (lengths.burnt + lengths.measured).astype(np.float64)
     needed = np.bincount(rows, steps * num_ranks(states.fleet), fleet.num_points)
     return np.asarray(needed, dtype=np.float64)
 
 
-def _differ(fleet: Fleet) -> bool:
+def differ(fleet: Fleet) -> bool:
     """Whether clusters differ."""
     return fleet.persistent is not None or fleet.node is not None

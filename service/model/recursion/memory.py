@@ -28,6 +28,7 @@ class Memory(NamedTuple):
     step      mean time of its step
     cv        spread of its steps over their mean, in the long run
     slack     steps that the pattern lets ranks be apart
+    gate      steps from one wait to the next
     period    steps after which the pattern repeats
     num_steps that are remembered
     """
@@ -36,6 +37,7 @@ class Memory(NamedTuple):
     step: Floats
     cv: Floats
     slack: Floats
+    gate: Floats
     period: NDArray[np.int64]
     num_steps: Floats
 
@@ -58,6 +60,7 @@ def memory_of(fleet: Fleet, pattern: Pattern) -> Memory:
     if isinstance(pattern, Staleness):
         slack = pattern.staleness - pattern.delay_ratio / step
         period = pattern.staleness + 1
+        gate = np.ones(fleet.num_points)
     else:
         free = pattern.overlap_steps + 1 - pattern.release_fraction
         part = pattern.part_ratio
@@ -65,6 +68,7 @@ def memory_of(fleet: Fleet, pattern: Pattern) -> Memory:
             part = pattern.bucket_ratios.sum(axis=0)
         slack = free - part / step
         period = pattern.steps // pattern.fragments
+        gate = period.astype(np.float64)
     slack = np.maximum(slack, 0)
     groups = np.maximum(num_ranks(fleet) // fleet.tensor_parallel_size, 2)
     # Ranks that do not vary by themselves do not wander.
@@ -75,6 +79,7 @@ def memory_of(fleet: Fleet, pattern: Pattern) -> Memory:
         step=step,
         cv=cv,
         slack=slack,
+        gate=gate,
         period=period,
         num_steps=np.minimum(np.maximum(steps, forgotten), _LARGEST),
     )

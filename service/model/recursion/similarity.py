@@ -1,14 +1,14 @@
 """Long memories by shorter ones: the excess over the slowest rank's own step is self-similar.
 
-Where slack / cv is large, ranks wander like Brownian motions with drifts and with the slack as
-their wall. Noise times `noise`, differences between lasting rates times noise^2 slack / slack', and
-the slack s' instead of s leave the same picture, in which the excess is noise^2 slack / slack'
-times as large. A walk of steps passes a wall by 0.58 of a step's spread on average, so that walls
+Where slack / cv is large, ranks of whatever pattern wander like Brownian motions with drifts and
+with the slack as their wall. Noise times `noise`, differences between lasting rates times noise^2
+slack / slack', and the slack s' instead of s leave the same picture, in which the excess is noise^2
+slack / slack' times as large. A walk of steps passes a wall by 0.58 of a step's spread on average, so that walls
 count as so much farther off (Broadie, Glasserman, Kou 1997). Without lasting differences this is
 the law excess = c(N) cv^2 / s of `numerics.md` 6 (E); the rest is derived from it.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,58 +26,67 @@ LAW_ERROR = 0.02
 """Relative standard error of an excess that was scaled; measured in tests/soak."""
 _OVERSHOOT = 0.5826
 """-zeta(1/2) / sqrt(2 pi)."""
+# The slack must be wide against what ranks wander between two gates.
+_WIDE = 5.0
 # What a step remembers of the one before must be short against the scaled memory.
 _SHORT = 0.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scaled:
-    """What is simulated in place of the given points; (points,) each.
+class Similar:
+    """What is simulated in place of points with long memories; (points,) each.
 
-    is_scaled   elsewhere nothing is changed
+    applies     elsewhere the given points are simulated
     noise       factor on what varies per step
     excess      factor on the excess over the slowest rank's own step
+    memory      of what is simulated, also elsewhere
     """
 
-    pattern: Pattern
-    memory: Memory
-    is_scaled: NDArray[np.bool_]
+    applies: NDArray[np.bool_]
+    pattern: Staleness
     noise: Floats
     excess: Floats
+    memory: Memory
 
 
-def scaled(fleet: Fleet, pattern: Pattern) -> Scaled:
-    """The points, those with long memories exchanged for similar ones."""
+def similar(fleet: Fleet, pattern: Pattern) -> Similar:
+    """Of every point."""
     memory = memory_of(fleet, pattern)
-    ones = np.ones(fleet.num_points)
-    if not isinstance(pattern, Staleness):
-        never = np.zeros(fleet.num_points, dtype=np.bool_)
-        return Scaled(pattern=pattern, memory=memory, is_scaled=never, noise=ones, excess=ones)
+    # Walls that are met only every so many steps are passed by more.
+    walls = np.sqrt(memory.gate)
+    applies = _applies(fleet, pattern, memory, walls)
+    cv = np.where(applies, memory.cv, 1.0)
+    staleness = np.clip(np.rint(_RATIO * cv), 1, np.maximum(np.floor(memory.slack), 1))
+    noise = np.maximum(staleness / (_RATIO * cv), 1)
+    num_steps = 2 * (staleness / (cv * noise)) ** 2 / np.log(np.maximum(num_ranks(fleet), 2))
+    applies &= _remembered(fleet) < _SHORT * num_steps
+    farther = memory.slack + _OVERSHOOT * cv * walls
+    wall = farther / (staleness + _OVERSHOOT * cv * noise)
+    return Similar(
+        applies=applies,
+        pattern=Staleness(
+            staleness=staleness.astype(np.int64),
+            delay_ratio=np.zeros(fleet.num_points),
+            load_ratio=pattern.load_ratio,
+        ),
+        noise=noise,
+        excess=noise**2 * wall,
+        memory=memory._replace(
+            period=np.where(applies, staleness + 1, memory.period).astype(np.int64),
+            num_steps=np.where(applies, num_steps, memory.num_steps),
+        ),
+    )
+
+
+def _applies(fleet: Fleet, pattern: Pattern, memory: Memory, walls: Floats) -> NDArray[np.bool_]:
+    """(points,) where memories are long, and the slowest rank's own step is known."""
     is_long = (memory.slack > LONGEST_RATIO * memory.cv) & (memory.cv > 0)
-    # Groups of GPUs, and steps that a hidden load limits, have no rate that is known.
+    is_long &= memory.slack > _WIDE * memory.cv * walls
+    # Of groups of GPUs, and of steps that a hidden load limits, it is not.
     is_long &= fleet.tensor_parallel_size == 1
     if pattern.hidden_ratio is not None:
         is_long &= pattern.hidden_ratio == 0
-    staleness = np.clip(np.rint(_RATIO * memory.cv), 1, np.maximum(pattern.staleness, 1))
-    cv = np.where(is_long, memory.cv, 1.0)
-    noise = np.maximum(staleness / (_RATIO * cv), 1)
-    short = 2 * (staleness / (cv * noise)) ** 2 / np.log(np.maximum(num_ranks(fleet), 2))
-    is_long &= _remembered(fleet) < _SHORT * short
-    noise = np.where(is_long, noise, 1.0)
-    wall = (memory.slack + _OVERSHOOT * cv) / (staleness + _OVERSHOOT * cv * noise)
-    excess = np.where(is_long, noise**2 * wall, 1.0)
-    changed = replace(
-        pattern,
-        staleness=np.where(is_long, staleness, pattern.staleness).astype(np.int64),
-        delay_ratio=np.where(is_long, 0.0, pattern.delay_ratio),
-    )
-    found = memory._replace(
-        cv=memory.cv * noise,
-        slack=np.where(is_long, staleness, memory.slack),
-        period=changed.staleness + 1,
-        num_steps=np.where(is_long, short, memory.num_steps),
-    )
-    return Scaled(pattern=changed, memory=found, is_scaled=is_long, noise=noise, excess=excess)
+    return is_long
 
 
 def _remembered(fleet: Fleet) -> Floats:

@@ -14,12 +14,12 @@ from service.model.laws.law import Floats
 from service.model.recursion.episode_states import states_of_points
 from service.model.recursion.estimates import Estimate, estimate, standard_error
 from service.model.recursion.lasting import num_ranks
-from service.model.recursion.lengths import MAX_RANK_STEPS, Lengths, lengths_of
+from service.model.recursion.lengths import MAX_RANK_STEPS, Lengths, differ, lengths_of
 from service.model.recursion.memory import spike_mean
 from service.model.recursion.pattern import Pattern
 from service.model.recursion.runs import Likeness, Run, run_of
 from service.model.recursion.scores import LANE
-from service.model.recursion.similarity import LAW_ERROR, Scaled, scaled
+from service.model.recursion.similarity import LAW_ERROR, Similar, similar
 from service.model.recursion.simulated import Simulated
 from service.model.slowest.pooled import pooled_slowest
 from service.model.slowest.removal import slowest_class
@@ -28,15 +28,26 @@ from service.model.slowest.removal import slowest_class
 _TOGETHER = 1 << 16
 # With fewer replications the expectation over clusters is no control.
 _ENOUGH = 16
+_TINY = 1e-100
 
 Ints = NDArray[np.int64]
 
 
+class _Points(NamedTuple):
+    """Points without episodes, and how they are simulated."""
+
+    fleet: Fleet
+    pattern: Pattern
+    similar: Similar
+    lengths: Lengths
+    seed: Ints
+
+
 class _Part(NamedTuple):
-    """Of one point in one state: its estimate, and the error that the law adds."""
+    """Of one point in one state: its estimate, and errors that the replications do not show."""
 
     found: Estimate
-    law_error: float
+    further: float
 
 
 def simulate(fleet: Fleet, pattern: Pattern, seed: Ints, draws: Ints) -> Simulated:
@@ -46,8 +57,9 @@ def simulate(fleet: Fleet, pattern: Pattern, seed: Ints, draws: Ints) -> Simulat
     (`lengths.rank_steps_needed`).
     """
     states = states_of_points(_without_lines(fleet))
-    given = scaled(states.fleet, pattern.part(states.point))
-    lengths = lengths_of(states.fleet, given.pattern, given.memory, draws[states.point])
+    given = pattern.part(states.point)
+    alike = similar(states.fleet, given)
+    lengths = lengths_of(states.fleet, given, alike.memory, draws[states.point])
     of_state = LANE * lengths.num_lanes * (lengths.burnt + lengths.measured) * 1.0
     of_state *= num_ranks(states.fleet)
     rank_steps = np.bincount(states.point, of_state, fleet.num_points)
@@ -55,7 +67,8 @@ def simulate(fleet: Fleet, pattern: Pattern, seed: Ints, draws: Ints) -> Simulat
     mean = np.full(fleet.num_points, np.nan)
     mean_se = np.full(fleet.num_points, np.nan)
     rows = np.flatnonzero(covered[states.point])
-    parts = _parts(states.fleet, given, lengths, seed[states.point], rows)
+    points = _Points(states.fleet, given, alike, lengths, seed[states.point])
+    parts = _parts(points, rows)
     for point in np.flatnonzero(covered).tolist():
         of_point = np.flatnonzero(states.point == point).tolist()
         weight = states.weight[of_point]
@@ -77,36 +90,49 @@ def _over_states(parts: list[_Part], weight: Floats) -> tuple[float, float]:
         of_state * part.found.deviations for of_state, part in zip(share, parts, strict=True)
     )
     drawn = standard_error(np.asarray(deviations), max(part.found.widening for part in parts))
-    law = float(share @ [part.law_error for part in parts])
-    return mean, (drawn**2 + law**2) ** 0.5
+    further = float(share @ [part.further for part in parts])
+    return mean, (drawn**2 + further**2) ** 0.5
 
 
-def _parts(
-    fleet: Fleet, given: Scaled, lengths: Lengths, seed: Ints, rows: NDArray[np.intp]
-) -> dict[int, _Part]:
+def _parts(points: _Points, rows: NDArray[np.intp]) -> dict[int, _Part]:
     """Of these points, simulated together where they go together."""
     parts: dict[int, _Part] = {}
+    fleet, alike = points.fleet, points.similar
     expected = _expected_slowest(fleet, rows)
-    for chunk in _chunks(fleet, given, lengths, seed, rows):
-        some = fleet.part(chunk)
-        pattern = given.pattern.part(chunk)
-        of_chunk = Lengths(*(column[chunk] for column in lengths))
-        likeness = None
-        if given.is_scaled[chunk[0]]:
-            likeness = Likeness(given.noise[chunk], given.excess[chunk])
+    unseen = _unseen(points)
+    for chunk in _chunks(points, rows):
+        some, likeness, pattern = fleet.part(chunk), None, points.pattern.part(chunk)
+        if alike.applies[chunk[0]]:
+            likeness = Likeness(alike.noise[chunk], alike.excess[chunk])
             # What all share shifts the ranks alike.
-            some = replace(some, common=None)
-        run = run_of(some, pattern, of_chunk, likeness, int(seed[chunk[0]]))
+            some, pattern = replace(some, common=None), alike.pattern.part(chunk)
+        lengths = Lengths(*(column[chunk] for column in points.lengths))
+        run = run_of(some, pattern, lengths, likeness, int(points.seed[chunk[0]]))
         spikes = spike_mean(some)
         for place, row in enumerate(chunk.tolist()):
             one = Run(*(values[place] for values in run))
-            parts[row] = _estimated(
+            found = _estimated(
                 one,
                 own=pattern.load_ratio[place] + one.slowest * spikes[place],
-                excess=float(given.excess[row]) if likeness is not None else None,
+                excess=float(alike.excess[row]) if likeness is not None else None,
                 expected_slowest=float(expected[row]),
             )
+            parts[row] = found._replace(further=float(np.hypot(found.further, unseen[row])))
     return parts
+
+
+def _unseen(points: _Points) -> Floats:
+    """(points,) error by the few clusters in which two ranks are about as slow.
+
+    They have an excess of about cv^2 / 2 slack, the others hardly any. If one less were among the
+    replications than should be, that is what would be missing.
+    """
+    if not differ(points.fleet):
+        return np.zeros(points.fleet.num_points)
+    memory = points.similar.memory
+    slack = memory.slack + memory.cv * np.sqrt(memory.gate)
+    pair = memory.step * memory.cv**2 / (2 * np.maximum(slack, _TINY))
+    return pair / (LANE * points.lengths.num_lanes)
 
 
 def _estimated(run: Run, *, own: Floats, excess: float | None, expected_slowest: float) -> _Part:
@@ -116,7 +142,9 @@ def _estimated(run: Run, *, own: Floats, excess: float | None, expected_slowest:
     if len(step) >= _ENOUGH and np.isfinite(expected_slowest):
         controls.append(run.slowest - expected_slowest)
     found = estimate(step, controls)
-    law_error = 0.0 if excess is None else LAW_ERROR * abs(float((step - own).mean()))
+    law_error = 0.0
+    if excess is not None:
+        law_error = LAW_ERROR * abs(estimate(step - own, [run.control]).mean)
     return _Part(found, law_error)
 
 
@@ -131,20 +159,19 @@ def _expected_slowest(fleet: Fleet, rows: NDArray[np.intp]) -> Floats:
     return expected
 
 
-def _chunks(
-    fleet: Fleet, given: Scaled, lengths: Lengths, seed: Ints, rows: NDArray[np.intp]
-) -> list[NDArray[np.intp]]:
+def _chunks(points: _Points, rows: NDArray[np.intp]) -> list[NDArray[np.intp]]:
     """Points that go together: alike in all that the arrays' shapes hang on, about as long."""
     if len(rows) == 0:
         return []
+    fleet, lengths = points.fleet, points.lengths
     ranks = num_ranks(fleet)
     steps = lengths.burnt + lengths.measured
     keys = np.stack(
         [
-            seed,
+            points.seed,
             lengths.num_lanes,
             fleet.tensor_parallel_size,
-            given.is_scaled,
+            points.similar.applies,
             fleet.autocorrelation,
             np.floor(4 * np.log2(ranks)),
             np.floor(2 * np.log2(steps)),

@@ -14,7 +14,7 @@ from service.model.laws.normal import Normal
 from service.model.recursion.pattern import Staleness
 from tests.model.exchange.exchanges import OracleRow, oracle
 from tests.model.fleets_for_tests import one_fleet
-from tests.model.recursion.simulations import deviation, simulated, stale
+from tests.model.recursion.simulations import simulated, stale
 
 LAWS: dict[str, Any] = {"exponential": Exponential, "normal": Normal, "lognormal": LogNormal}
 
@@ -54,13 +54,13 @@ def test_all_rates_per_worker(law: str) -> None:
         delay_ratio=np.array([row.inputs.get("gate_delay", 0.0) for row in rows]),
         load_ratio=np.zeros(len(rows)),
     )
-    found = simulated(fleet_of(rows, law), pattern, draws=300)
+    found = simulated(fleet_of(rows, law), pattern, draws=150)
     expected = 1 / np.array([row.expected for row in rows])
     # The tolerance of a simulated row is four of its standard errors.
     tolerance = np.array([float(row.tolerance) for row in rows]) * expected**2
     off = np.abs(found.mean - expected)
     assert (off < 4 * found.mean_se + tolerance).all()
-    assert (found.mean_se < 0.01 * expected).all()
+    assert (found.mean_se < 0.015 * expected).all()
 
 
 def test_number_of_rows() -> None:
@@ -84,5 +84,5 @@ def test_fully_asynchronous_batches_are_the_limit_of_large_staleness() -> None:
 
 def test_persistent_slowness_is_not_helped() -> None:
     found = simulated(one_fleet([(7, 1), (1, 1 / 0.7)], transient=("normal", 0.05)), stale(16), draws=100)
-    assert abs(deviation(found, 1 / 0.7)) < 4
+    assert found.mean[0] == pytest.approx(1 / 0.7, rel=1e-6)
     assert found.mean_se[0] < 1e-6
