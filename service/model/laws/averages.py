@@ -1,8 +1,8 @@
 """The mean of a GPU's factor over several steps: what a barrier every so many steps waits for.
 
 A mean of independent factors is narrower by the root of their number. For normal and gamma
-families it is of the family again; for others its distribution is worked out: by doubling (`doubling.py`),
-with spikes or for a table of quantiles by a transform (`bumpy_means.py`).
+families it is of the family again; for others its distribution is worked out: by doubling
+(`doubling.py`), with spikes or for a table of quantiles by a transform (`bumpy_means.py`).
 Source: design page "The model", section 6.
 """
 

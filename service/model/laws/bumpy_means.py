@@ -118,8 +118,8 @@ def score_curve(atoms: Atoms, steps: int) -> Pieces:
     tilts = [*reversed(_tilts(atoms, steps, -1.0)), *_tilts(atoms, steps, 1.0)]
     if tilts[-1].score < _ENOUGH and not atoms.is_bounded:
         raise ValueError("source: the tail of these steps is too heavy beside their spikes")
-    pairs = zip(tilts[:-1], tilts[1:], strict=True)
-    starts = [(b.log_scale - a.log_scale) / (b.rate - a.rate) for a, b in pairs]
+    rates, log_scales = (np.array(values) for values in list(zip(*tilts, strict=True))[:2])
+    starts = np.diff(log_scales) / np.diff(rates)
     ends = np.maximum([tilts[0].mean, *starts, tilts[-1].mean], _SMALLEST)
     edges, scores = [], []
     for tilt, left, right in zip(tilts, ends[:-1], ends[1:], strict=True):

@@ -44,7 +44,7 @@ class Curve(NamedTuple):
     score_of: Pieces
 
     def beyond_one(self, z: Floats) -> Floats:
-        """x - 1 at a score."""
+        """What x is beyond 1 at a score."""
         return np.expm1(self.log_of.at(z))
 
     def score(self, beyond_one: Floats) -> Floats:
@@ -84,7 +84,8 @@ def _mean_of_two(first: Curve, second: Curve, share: float) -> Curve:
     edges = np.linspace(ends[0] - _MARGIN, ends[1] + _MARGIN, _PANELS + 1)
     beyond_one, score = _summed(first, second, share, nodes_of(edges))
     log_by, score_by = through(edges, np.log1p(beyond_one)), through(edges, score)
-    wanted = np.linspace(*np.clip([LOWEST, HIGHEST], score[0], score[-1]), _PANELS + 1)
+    lowest, highest = np.clip([LOWEST, HIGHEST], score[0], score[-1]).tolist()
+    wanted = np.linspace(lowest, highest, _PANELS + 1)
     at = score_by.inverse(nodes_of(wanted))
     return both_ways(_of_mean_one(through(wanted, log_by.at(at))))
 

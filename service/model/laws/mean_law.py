@@ -8,6 +8,8 @@ from service.model.laws.piecewise import Pieces
 
 _RULES = ((200, 96), (800, 384), (np.inf, 1024))
 """Nodes of the quadrature of the maximum, by the number of panels of the curve."""
+_NODES_OF_POWER, _ABOVE_OF_POWER = 160, 1e-9
+"""Where many steps are averaged, the tail is the power's only far out."""
 
 
 class MeanLaw(InLogarithm):
@@ -26,8 +28,9 @@ class MeanLaw(InLogarithm):
 
     def quadrature(self) -> Quadrature:
         """Of as many nodes as the curve has bends."""
-        above = Quadrature().above if self._power is None else 1e-7
-        return Quadrature(num_nodes=self._num_nodes, map_rate=2.0, above=above)
+        if self._power is None:
+            return Quadrature(num_nodes=self._num_nodes, map_rate=2.0)
+        return Quadrature(num_nodes=_NODES_OF_POWER, map_rate=2.0, above=_ABOVE_OF_POWER)
 
     def tail_power(self, shape: Floats) -> Floats | None:
         """The power of the tail at every point."""

@@ -1,6 +1,7 @@
 """Fourier transforms of masses at any places."""
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import fft
 
 from service.model.laws.law import Floats
@@ -9,7 +10,7 @@ _SPREAD = 14
 """Grid points to either side over which a mass is spread: leaves 1e-13."""
 
 
-def transform_of(place: Floats, mass: Floats, num_modes: int) -> np.ndarray:
+def transform_of(place: Floats, mass: Floats, num_modes: int) -> NDArray[np.complex128]:
     """The sum of mass exp(2 pi i k place) for k from 0 to `num_modes` - 1; `place` counts turns.
 
     Each mass is spread as a Gaussian over an even grid, and the spreading divided out. Source:
@@ -28,5 +29,7 @@ def transform_of(place: Floats, mass: Floats, num_modes: int) -> np.ndarray:
         index = (nearest.astype(np.int64) + offset) % size
         grid += np.bincount(index, weights=spread, minlength=size)
     modes = np.arange(num_modes)
-    found = np.conj(fft.rfft(grid)[:num_modes])
-    return found * (np.sqrt(np.pi / tau) / size * np.exp(modes * modes * tau))
+    # The transform has the other sign; the masses are real.
+    found: NDArray[np.complex128] = np.conj(fft.rfft(grid)[:num_modes])
+    found *= np.sqrt(np.pi / tau) / size * np.exp(modes * modes * tau)
+    return found

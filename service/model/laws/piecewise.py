@@ -4,6 +4,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from service.model.laws.law import Floats
 
@@ -32,7 +33,7 @@ class Pieces(NamedTuple):
     def at(self, x: Floats) -> Floats:
         """The function, x.shape."""
         panel, place, _ = self._places(x)
-        value = self.powers[-1].take(panel)
+        value: Floats = self.powers[-1].take(panel)
         for power in self.powers[-2::-1]:
             value *= place
             value += power.take(panel)
@@ -57,7 +58,7 @@ class Pieces(NamedTuple):
         left, right = self.edges[panel], self.edges[panel + 1]
         below, above = at_edges[panel], at_edges[panel + 1]
         part = (value - below) / np.maximum(above - below, np.finfo(np.float64).tiny)
-        x = left + (right - left) * np.clip(part, 0, 1)
+        x: Floats = left + (right - left) * np.clip(part, 0, 1)
         for _ in range(_NEWTON_STEPS):
             found, slope = self.with_slope(x)
             left = np.where(found < value, x, left)
@@ -71,7 +72,7 @@ class Pieces(NamedTuple):
                 break
         return x
 
-    def _places(self, x: Floats) -> tuple[np.ndarray, Floats, Floats]:
+    def _places(self, x: Floats) -> tuple[NDArray[np.intp], Floats, Floats]:
         panel = np.searchsorted(self.edges[1:-1], x, side="right")
         scale = (2 / np.diff(self.edges)).take(panel)
         place = (x - self.edges.take(panel)) * scale - 1

@@ -61,7 +61,10 @@ def _plain(source: Source | None, steps: int) -> Group:
 
 def _of_table(table: Table) -> Group:
     rule = legendre(_NODES_OF_PART)
-    longest = (table.knots[-1] - table.knots[0]) / _PARTS_OF_TABLE
+    spanned = float(table.knots[-1] - table.knots[0])
+    if spanned == 0:
+        return Group(np.zeros(1), np.ones(1), np.inf)
+    longest = spanned / _PARTS_OF_TABLE
     width = np.diff(table.knots)
     parts = np.maximum(np.ceil(width / longest), 1).astype(np.int64)
     piece = np.repeat(np.arange(len(parts)), parts)
