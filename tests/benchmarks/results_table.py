@@ -13,7 +13,15 @@ import psutil
 START = "<!-- bench:start -->"
 END = "<!-- bench:end -->"
 # bench_blocks takes too long for every run: python -m tests.benchmarks.bench_blocks
-MODULES = ("bench_batch", "bench_reads", "bench_http", "bench_load", "bench_kernel", "bench_spread")
+MODULES = (
+    "bench_batch",
+    "bench_reads",
+    "bench_http",
+    "bench_load",
+    "bench_kernel",
+    "bench_spread",
+    "bench_communication",
+)
 VERSIONS = ("numpy", "scipy", "litestar", "uvicorn", "sqlalchemy", "pyarrow")
 
 
