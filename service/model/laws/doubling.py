@@ -27,6 +27,8 @@ _PANELS = 17
 _SEARCH = 25
 _PARTS, _NODES = 6, 12
 _MARGIN = 0.05
+# Instead of -1 and below, where a logarithm is taken.
+_ALMOST_NOTHING = 2.0**-53 - 1
 # Given a sum above t, a part is below this score even less likely than 1e-12.
 _OUTER = 7.0
 # A law that begins somewhere bends much there.
@@ -49,7 +51,7 @@ class Curve(NamedTuple):
 
     def score(self, beyond_one: Floats) -> Floats:
         """The score of an x, given x - 1."""
-        return self.score_of.at(np.log1p(np.maximum(beyond_one, SMALLEST_X - 1)))
+        return self.score_of.at(np.log1p(np.maximum(beyond_one, _ALMOST_NOTHING)))
 
 
 def curve_of(law: Law, shape: Floats) -> Curve:
