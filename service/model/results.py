@@ -169,8 +169,8 @@ _COMMUNICATION = (
     _ms("communication_bandwidth_ms", "Of it, what grows with the bytes of a message."),
     _ms(
         "exposed_communication_ms",
-        "What communication makes a step longer by; with staleness and overlapped exchanges, and "
-        "where something varies from step to step, that at nominal speed.",
+        "What communication makes a step longer by; where only a simulation tells how long steps "
+        "take, what it does at nominal speed.",
     ),
     _ms("exposed_load_ms", "What loading makes a step longer by."),
     _fraction(
