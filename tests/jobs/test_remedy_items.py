@@ -36,7 +36,8 @@ KINDS = ["replace_slow_gpus", "evict_worst", "hot_spares", "rebalance_work", "ba
 
 
 def remedies(**changes: Any) -> dict[str, Any]:
-    return item(analysis="remedies", **changes)
+    asked = [{"kind": kind} for kind in KINDS]
+    return item(analysis="remedies", **{"remedies": asked, **changes})
 
 
 def fleet() -> list[dict[str, Any]]:
@@ -69,6 +70,26 @@ def test_an_item_has_the_scenario_as_it_is_and_a_point_for_each_remedy(database:
     assert spare.inputs == {"remedy": "hot_spares", "remedy_setting": {"count": 1}}
     assert spare.result.gpu_hours_given_back == pytest.approx(FOUND - 720, rel=1e-12)
     assert (spare.result.remedy_count, evicted.result.remedy_count) == (1, 1)
+
+
+def test_without_a_list_every_kind_is_tried(database: Database) -> None:
+    batch = run(database, remedies(remedies=[]))
+    found = rows(database, batch=batch.id)
+    tried = [row.inputs["remedy"] for row in found]
+    waiting = ["overlap_buckets"] * 2 + ["prefetch_load"] + ["local_steps"] * 3
+    assert tried == [None, *KINDS, *waiting, "delayed_update"]
+    assert [row.inputs["remedy_setting"] for row in found[-5:-1]] == [
+        None,
+        *({"steps": steps} for steps in (10, 100, 500)),
+    ]
+    # 110 + 300 / 0.7 ms against 80 / H + 30 + 300 / 0.7, at the ideal step of 410.
+    slow, kept = 110 + 300 / 0.7, 30 + 300 / 0.7
+    for row, steps in zip(found[-4:-1], (10, 100, 500), strict=True):
+        after = kept + 80 / steps
+        hours = 1024 * 720 * 410 * (1 / after - 1 / slow)
+        assert row.result.gpu_hours_given_back == pytest.approx(hours, rel=1e-9)
+        gain = row.result.break_even_extra_steps_fraction
+        assert gain == pytest.approx(slow / after - 1, rel=1e-9)
 
 
 def test_remedies_of_the_whole_fleet_are_sorted_by_what_they_give_back(

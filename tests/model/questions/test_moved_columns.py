@@ -71,9 +71,29 @@ def test_bounds_and_steps_are_those_of_the_fields() -> None:
     # The ends of an open interval are not taken, but what is beside them.
     assert bounds_of("backward_fraction") == (5e-324, 1 - 2**-53)
     assert bounds_of("total_steps") == (1, 10**15)
-    assert step_of_whole("num_gpus", 8) == 8
-    assert step_of_whole("slow_groups.0.count", 8) == 1
-    assert step_of_whole("load_ms", 8) == 0
+    groups = decode_scenario({"num_gpus": 64, "compute_ms": 1, "tensor_parallel_size": 4})
+    assert step_of_whole("num_gpus", groups) == 4
+    assert step_of_whole("slow_groups.0.count", groups) == 1
+    assert step_of_whole("synchronization.steps", groups) == 1
+    assert step_of_whole("load_ms", groups) == 0
+
+
+@pytest.mark.parametrize("num_gpus", [64, 4])
+def test_exchanges_by_nodes_need_whole_ones(num_gpus: int) -> None:
+    link = {"bandwidth_gigabytes_per_s": 50}
+    communication = {"kind": "hierarchical", "parameters": 1e9, "link": link, "intra_link": link}
+    scenario = decode_scenario(
+        {"num_gpus": num_gpus, "compute_ms": 1, "communication": communication}
+    )
+    # Within a node any number of GPUs exchanges.
+    assert step_of_whole("num_gpus", scenario) == (8 if num_gpus == 64 else 1)
+
+
+def test_local_steps_come_in_whole_fragments() -> None:
+    local = {"kind": "local_steps", "steps": 12, "fragments": 3}
+    scenario = decode_scenario({"num_gpus": 8, "compute_ms": 1, "synchronization": local})
+    assert step_of_whole("synchronization.steps", scenario) == 3
+    assert step_of_whole("synchronization.fragments", scenario) == 1
 
 
 def test_a_path_that_is_no_number_has_none() -> None:

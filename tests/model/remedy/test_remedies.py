@@ -5,9 +5,11 @@ from typing import Any, get_args
 import pytest
 
 from service.model.fields import Scenario
+from service.model.remedy.communication_overrides import NO_COMMUNICATION
+from service.model.remedy.does_not_apply import DoesNotApplyError
 from service.model.remedy.remedies import applicable, change_of
 from service.model.remedy.remedy_kinds import KINDS, SETTINGS, Kind, Remedy, RemedyRequest
-from service.model.remedy.remedy_overrides import NOTHING_LASTS, DoesNotApplyError
+from service.model.remedy.remedy_overrides import NOTHING_LASTS
 from service.model.results import REMEDIES
 from service.model.scenario import apply_overrides, decode_scenario, full
 
@@ -53,8 +55,17 @@ def test_the_kinds_are_those_of_the_output_column() -> None:
     assert set(SETTINGS) <= set(KINDS)
 
 
+ALONE = {"communication": {"kind": "fixed", "allreduce_ms": 0}, "load_ms": 0}
+OF_WAITING = {
+    "overlap_buckets": [8, 25],
+    "prefetch_load": [None],
+    "local_steps": [10, 100, 500],
+    "delayed_update": [None],
+}
+
+
 def test_nothing_can_be_done_where_nothing_is_lost() -> None:
-    found = reasons(scenario())
+    found = reasons(scenario(**ALONE))
     assert set(found) == set(KINDS)
     assert found["evict_worst"] == found["hot_spares"] == found["rebalance_work"] == NOTHING_LASTS
     assert "all GPUs take equally long" in found["backup_workers"]
@@ -62,10 +73,17 @@ def test_nothing_can_be_done_where_nothing_is_lost() -> None:
     assert "no episodes" in found["faster_detection"]
     assert "balanced" in found["balance_data"]
     assert "no failures" in found["checkpoint_optimal"]
+    assert found["overlap_buckets"] == NO_COMMUNICATION
+    assert "load_ms is 0" in found["prefetch_load"]
+    assert found["local_steps"] == found["delayed_update"]
+    assert "no communication, and nothing varies" in found["local_steps"]
+    assert "fixed" in found["hierarchical_collective"]
+    assert "fixed time" in found["compress_gradients"]
 
 
 def test_what_is_there_but_harmless_is_no_source() -> None:
     harmless = scenario(
+        **ALONE,
         slow_groups=[{"count": 3, "speed_fraction": 1.0}],
         **varying(
             persistent=cv(0),
@@ -87,6 +105,7 @@ def test_counts_of_slow_gpus_alone_stop_at_their_number() -> None:
         "hot_spares": [1, 2, 3],
         "rebalance_work": [None],
         "backup_workers": [1, 2, 3],
+        **OF_WAITING,
     }
 
 
@@ -97,7 +116,7 @@ def test_counts_grow_by_powers_of_two_to_one_gpu_in_sixteen() -> None:
     assert tried(scenario(**varying(node=cv(0.03))))["evict_worst"] == [1, 2, 4]
     assert tried(scenario(num_gpus=2, **varying(node=cv(0.03))))["evict_worst"] == [1]
     by_step = scenario(**varying(transient=cv(0.03)))
-    assert tried(by_step) == {"backup_workers": [1, 2, 4]}
+    assert tried(by_step) == {"backup_workers": [1, 2, 4], **OF_WAITING}
     many = scenario(
         num_gpus=4096,
         slow_groups=[{"count": 300, "speed_fraction": 0.7}],
