@@ -13,9 +13,10 @@ from service.model.exchange.idle_knee import idle_ratio
 from service.model.exchange.messages import num_ranks
 from service.model.nominal_steps import NominalStep
 from service.model.times import compute_ms, outside_ms
-from service.model.waiting import BUCKETS, FSDP, delay_ms, interval_steps, staleness
+from service.model.waiting import BUCKETS, FSDP, delay_ms, waits_every_step
 
 ROUND_OFF = 1e-12
+QUADRATURE_ERROR = 1e-9
 NOTHING = 1e-15
 
 
@@ -28,7 +29,11 @@ def exchange_columns(
         "communication_ms": communication,
         "communication_latency_ms": nominal.latency_ms,
         "communication_bandwidth_ms": nominal.bandwidth_ms,
-        "hidden_communication_fraction": _hidden(communication, found["exposed_communication_ms"]),
+        "hidden_communication_fraction": _hidden(
+            communication + delay_ms(columns),
+            found["exposed_communication_ms"],
+            found["step_mean_ms"],
+        ),
         "last_bucket_ms": _never_hidden(columns),
         "best_num_buckets": _best(columns),
         "overlap_gain_ms": _gain(columns, nominal, found),
@@ -66,11 +71,11 @@ def _best(columns: Columns) -> Floats:
     return found
 
 
-def _hidden(communication: Floats, exposed: Floats) -> Floats:
+def _hidden(waited: Floats, exposed: Floats, step: Floats) -> Floats:
     """(points,) share that is hidden; NaN where there is nothing to hide."""
-    hidden = 1 - _over(exposed, communication)
-    # A difference of nearly equal numbers: its round-off is nothing hidden.
-    hidden[np.abs(hidden) < ROUND_OFF] = 0.0
+    hidden = 1 - _over(exposed, waited)
+    # A difference of nearly equal numbers: what quadrature leaves of it is nothing hidden.
+    hidden[np.abs(hidden * waited) < QUADRATURE_ERROR * step] = 0.0
     return hidden
 
 
@@ -84,7 +89,7 @@ def _over(numerator: Floats, denominator: Floats) -> Floats:
 def _gain(columns: Columns, nominal: NominalStep, found: dict[str, NDArray[Any]]) -> Floats:
     """(points,) of one thing after the other less the step; NaN where not every step waits."""
     serial = outside_ms(columns) + found["slowest_compute_mean_ms"]
-    waits = (staleness(columns) == 0) & (interval_steps(columns) == 1) & (delay_ms(columns) == 0)
+    waits = waits_every_step(columns) & (delay_ms(columns) == 0)
     gain = np.where(nominal.is_serial, 0.0, serial - found["step_mean_ms"])
     gain[np.abs(gain) < ROUND_OFF * serial] = 0.0
     return np.where(waits, gain, np.nan)

@@ -72,11 +72,20 @@ def is_blocking(columns: Columns) -> Mask:
 
 
 @kept_with_columns
+def waits_every_step(columns: Columns) -> Mask:
+    """(points,) whether no GPU begins a step before all have ended the last one."""
+    whole = columns["overlap.kind"] != NO_OVERLAP
+    waits: Mask = (interval_steps(columns) == 1) & (is_blocking(columns) | whole)
+    return waits & (staleness(columns) == 0)
+
+
+@kept_with_columns
 def is_serial(columns: Columns) -> Mask:
-    """(points,) whether a step is load, the slowest GPU and an exchange, one after the other."""
-    every_step: Mask = interval_steps(columns) == 1
+    """(points,) whether a step is load, the slowest GPU and the exchange, one after the other."""
+    in_parts = is_local(columns) & (columns["synchronization.fragments"] > 1)
     no_delay: Mask = delay_ms(columns) == 0
-    return is_blocking(columns) & every_step & no_delay & ~hides_load(columns)
+    one_by_one = is_blocking(columns) & no_delay & ~in_parts & ~hides_load(columns)
+    return one_by_one & waits_every_step(columns)
 
 
 @kept_with_columns
@@ -107,6 +116,6 @@ def averages_rounds(columns: Columns) -> Mask:
 @kept_with_columns
 def needs_recursion(columns: Columns) -> Mask:
     """(points,) whether, where something varies from step to step, only a recursion will do."""
-    waits_later = is_local(columns) & ~is_serial(columns) & ~averages_rounds(columns)
+    waits_later = is_local(columns) & ~waits_every_step(columns) & ~averages_rounds(columns)
     needs: Mask = waits_later | (staleness(columns) > 0)
     return needs
