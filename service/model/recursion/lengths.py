@@ -4,8 +4,9 @@ All replications of a point together measure 64 steps for each draw (in proporti
 ranks, and more below 64, up to 512), after a burn-in that is not measured. Where something lasts
 every replication is another cluster: one for 8 draws, in lanes of 8 and at least 64 (16 for many
 ranks); otherwise 16 of them (8 above 16 384 ranks, more below 64) give the standard error. A
-replication burns in 3 l* steps and a few periods of the pattern and measures at least 8 l* (2 l* of
-clusters that differ), l* the memory (`memory.py`), and at least some hundred steps.
+replication burns in 3 l* steps and a few periods of the pattern and measures at least 8 l* (4 l*
+above 16 384 ranks, 2 l* of clusters that differ), l* the memory (`memory.py`), and at least some
+hundred steps.
 """
 
 from typing import NamedTuple
@@ -30,7 +31,7 @@ _FEW_RANKS, _MORE_LANES = 64, 8
 _MANY_RANKS = 1024
 _MOST_RANKS = 16_384
 _FEWEST_LANES, _MOST_LANES = 2, 8
-_BURN, _MEASURE, _MEASURE_EACH = 3, 8, 2
+_BURN, _MEASURE, _MEASURE_MANY, _MEASURE_EACH = 3, 8, 4, 2
 _PERIODS = 4
 _FEWEST_BURNT, _FEWEST_MEASURED = 32, 256
 _LARGEST = 1e15
@@ -56,7 +57,7 @@ def lengths_of(fleet: Fleet, pattern: Pattern, memory: Memory, draws: Ints) -> L
     fewest = _MEASURE * memory.num_steps * LANE * _FEWEST_LANES
     more = np.where(fewest > _STEPS_PER_DRAW * draws, 1, more)
     lanes = np.where(ranks > _MOST_RANKS, 1, _FEWEST_LANES * more)
-    at_least = np.full(fleet.num_points, _MEASURE)
+    at_least = np.where(ranks > _MOST_RANKS, _MEASURE_MANY, _MEASURE)
     if differ(fleet):
         # A few clusters in which two ranks are about as slow make the excess of them all.
         few = np.clip(np.rint(_MOST_LANES * fewer), _FEWEST_LANES, _MOST_LANES)

@@ -73,7 +73,6 @@ def memory_of(fleet: Fleet, pattern: Pattern) -> Memory:
     groups = np.maximum(num_ranks(fleet) // fleet.tensor_parallel_size, 2)
     # Ranks that do not vary by themselves do not wander.
     steps = np.where(cv > 0, 2 * (slack / np.maximum(cv, _TINY)) ** 2 / np.log(groups), 0)
-    forgotten = np.where(fleet.autocorrelation > 0, 1 / (1 - fleet.autocorrelation), 0)
     return Memory(
         slowest=slowest,
         step=step,
@@ -81,8 +80,16 @@ def memory_of(fleet: Fleet, pattern: Pattern) -> Memory:
         slack=slack,
         gate=gate,
         period=period,
-        num_steps=np.minimum(np.maximum(steps, forgotten), _LARGEST),
+        num_steps=np.minimum(np.maximum(steps, correlated_steps(fleet)), _LARGEST),
     )
+
+
+def correlated_steps(fleet: Fleet) -> Floats:
+    """(points,) steps after which a rank's factors have forgotten each other."""
+    phi = fleet.autocorrelation
+    if fleet.transient is None:
+        phi = np.zeros_like(phi)
+    return np.where(phi > 0, 1 / (1 - phi), 0.0)
 
 
 def _variance(fleet: Fleet) -> Floats:

@@ -17,20 +17,25 @@ LANE = 8
 TRANSIENT, REPLICA, COMMON, SPIKES, PERSISTENT, NODE, PLACES, ROUNDING = range(2048, 2056)
 
 
-def step_scores(seed: int, source: int, block: int, num_lanes: int, num_ranks: int) -> Floats:
-    """(ranks, steps of the block, replications) normal scores."""
-    shape = (num_ranks, BLOCK_STEPS, LANE)
-    lanes = [
-        _generator(seed, source, block, lane).standard_normal(shape) for lane in range(num_lanes)
-    ]
-    return lanes[0] if num_lanes == 1 else np.concatenate(lanes, axis=2)
+def draw_scores(seed: int, source: int, block: int, to: Floats) -> None:
+    """Normal scores (ranks, steps of the block, replications), in place."""
+    for lane in range(to.shape[2] // LANE):
+        generator = _generator(seed, source, block, lane)
+        if to.shape[2] == LANE:
+            generator.standard_normal(out=to)
+        else:
+            to[..., LANE * lane : LANE * (lane + 1)] = generator.standard_normal(_of_lane(to))
 
 
-def step_uniforms(seed: int, source: int, block: int, num_lanes: int, num_ranks: int) -> Floats:
-    """(ranks, steps of the block, replications) uniform numbers."""
-    shape = (num_ranks, BLOCK_STEPS, LANE)
-    lanes = [_generator(seed, source, block, lane).random(shape) for lane in range(num_lanes)]
-    return lanes[0] if num_lanes == 1 else np.concatenate(lanes, axis=2)
+def draw_uniforms(seed: int, source: int, block: int, to: Floats) -> None:
+    """Uniform numbers (ranks, steps of the block, replications), in place."""
+    for lane in range(to.shape[2] // LANE):
+        generator = _generator(seed, source, block, lane)
+        to[..., LANE * lane : LANE * (lane + 1)] = generator.random(_of_lane(to))
+
+
+def _of_lane(to: Floats) -> tuple[int, int, int]:
+    return to.shape[0], to.shape[1], LANE
 
 
 def cluster_scores(seed: int, source: int, num_lanes: int, num_ranks: int) -> Floats:

@@ -3,9 +3,10 @@
 Where slack / cv is large, ranks of whatever pattern wander like Brownian motions with drifts and
 with the slack as their wall. Noise times `noise`, differences between lasting rates times noise^2
 slack / slack', and the slack s' instead of s leave the same picture, in which the excess is noise^2
-slack / slack' times as large. A walk of steps passes a wall by 0.58 of a step's spread on average, so that walls
-count as so much farther off (Broadie, Glasserman, Kou 1997). Without lasting differences this is
-the law excess = c(N) cv^2 / s of `numerics.md` 6 (E); the rest is derived from it.
+slack / slack' times as large. A walk of steps passes a wall by 0.58 of a step's spread on average,
+so that walls count as so much farther off (Broadie, Glasserman, Kou 1997). Without lasting
+differences this is the law excess = c(N) cv^2 / s of `numerics.md` 6 (E); the rest is derived from
+it.
 """
 
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 from service.model.fleet import Fleet
 from service.model.laws.law import Floats
 from service.model.recursion.lasting import num_ranks
-from service.model.recursion.memory import Memory, memory_of
+from service.model.recursion.memory import Memory, correlated_steps, memory_of
 from service.model.recursion.pattern import Pattern, Staleness
 
 LONGEST_RATIO = 25.0
@@ -59,7 +60,7 @@ def similar(fleet: Fleet, pattern: Pattern) -> Similar:
     staleness = np.clip(np.rint(_RATIO * cv), 1, np.maximum(np.floor(memory.slack), 1))
     noise = np.maximum(staleness / (_RATIO * cv), 1)
     num_steps = 2 * (staleness / (cv * noise)) ** 2 / np.log(np.maximum(num_ranks(fleet), 2))
-    applies &= _remembered(fleet) < _SHORT * num_steps
+    applies &= correlated_steps(fleet) < _SHORT * num_steps
     farther = memory.slack + _OVERSHOOT * cv * walls
     wall = farther / (staleness + _OVERSHOOT * cv * noise)
     return Similar(
@@ -87,7 +88,3 @@ def _applies(fleet: Fleet, pattern: Pattern, memory: Memory, walls: Floats) -> N
     if pattern.hidden_ratio is not None:
         is_long &= pattern.hidden_ratio == 0
     return is_long
-
-
-def _remembered(fleet: Fleet) -> Floats:
-    return np.where(fleet.autocorrelation > 0, 1 / (1 - fleet.autocorrelation), 0.0)

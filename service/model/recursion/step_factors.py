@@ -8,12 +8,15 @@ from service.model.recursion.score_factors import ScoreFactors
 from service.model.recursion.scores import (
     BLOCK_STEPS,
     COMMON,
+    LANE,
     REPLICA,
     SPIKES,
     TRANSIENT,
-    step_scores,
-    step_uniforms,
+    draw_scores,
+    draw_uniforms,
 )
+
+_NUMBERS = {"transient": TRANSIENT, "replica": REPLICA, "common": COMMON, "spikes": SPIKES}
 
 
 class StepFactors:
@@ -24,7 +27,6 @@ class StepFactors:
 
     def __init__(self, fleet: Fleet, seed: int, num_lanes: int, num_ranks: int) -> None:
         self._fleet, self._seed = fleet, seed
-        self._num_lanes, self._num_ranks = num_lanes, num_ranks
         self._group_size = int(fleet.tensor_parallel_size[0])
         self._autocorrelation = float(fleet.autocorrelation[0])
         self._before: Floats | None = None
@@ -37,26 +39,24 @@ class StepFactors:
             )
             if source is not None
         }
-        self._scores: dict[str, Floats] = {}
+        groups = num_ranks // self._group_size
+        drawn_for = {"transient": num_ranks, "spikes": num_ranks, "replica": groups, "common": 1}
+        self._scores = {
+            name: np.empty((number, BLOCK_STEPS, num_lanes * LANE))
+            for name, number in drawn_for.items()
+            if getattr(fleet, name) is not None
+        }
         if fleet.spikes is not None:
             self._probability = fleet.spikes.probability[:, np.newaxis]
             self._beyond = fleet.spikes.slowdown[:, np.newaxis] - 1
 
     def draw(self, block: int) -> None:
         """Turn to block 0, 1, 2, … of BLOCK_STEPS steps, one after the other."""
-        numbers = {
-            "transient": (TRANSIENT, self._num_ranks),
-            "replica": (REPLICA, self._num_ranks // self._group_size),
-            "common": (COMMON, 1),
-        }
-        for name in self._laws:
-            source, number = numbers[name]
-            scores = step_scores(self._seed, source, block, self._num_lanes, number)
-            self._scores[name] = self._correlated(scores) if name == "transient" else scores
-        if self._fleet.spikes is not None:
-            self._scores["spikes"] = step_uniforms(
-                self._seed, SPIKES, block, self._num_lanes, self._num_ranks
-            )
+        for name, scores in self._scores.items():
+            draw = draw_uniforms if name == "spikes" else draw_scores
+            draw(self._seed, _NUMBERS[name], block, scores)
+        if self._autocorrelation > 0 and "transient" in self._scores:
+            self._correlate(self._scores["transient"])
 
     def write(self, ranks: slice, steps: slice, to: Floats) -> None:
         """Factors (steps, ranks, points, replications) of the block, in place; whole groups."""
@@ -87,15 +87,15 @@ class StepFactors:
         self._laws[name].write(scores, shared)
         return shared[:, :, np.newaxis]
 
-    def _correlated(self, scores: Floats) -> Floats:
-        """z(k) = phi z(k-1) + sqrt(1 - phi^2) e(k), stationary from the first step on."""
+    def _correlate(self, scores: Floats) -> None:
+        """z(k) = phi z(k-1) + sqrt(1 - phi^2) e(k), in place; stationary from the first step on."""
         phi = self._autocorrelation
-        if phi == 0:
-            return scores
         rest = (1 - phi * phi) ** 0.5
+        before = self._before
         for inside in range(BLOCK_STEPS):
-            if self._before is not None:
-                scores[:, inside] *= rest
-                scores[:, inside] += phi * self._before
-            self._before = scores[:, inside]
-        return scores
+            now = scores[:, inside]
+            if before is not None:
+                now *= rest
+                now += phi * before
+            before = now
+        self._before = scores[:, -1].copy()

@@ -77,12 +77,16 @@ def test_without_variability_the_delay_decides() -> None:
 def test_fully_asynchronous_batches_are_the_limit_of_large_staleness() -> None:
     # K of P workers: a batch takes K E[X] / P, each worker its own mean.
     row = oracle("kbatch_async_iteration_time")[0]
-    found = simulated(one_fleet([(row.inputs["P"], 1)], transient=("lognormal", 0.5)), stale(900), draws=100)
+    found = simulated(
+        one_fleet([(row.inputs["P"], 1)], transient=("lognormal", 0.5)), stale(900), draws=100
+    )
     batch = row.inputs["K"] * found.mean[0] / row.inputs["P"]
     assert batch == pytest.approx(row.expected, rel=1e-3)
 
 
 def test_persistent_slowness_is_not_helped() -> None:
-    found = simulated(one_fleet([(7, 1), (1, 1 / 0.7)], transient=("normal", 0.05)), stale(16), draws=100)
+    found = simulated(
+        one_fleet([(7, 1), (1, 1 / 0.7)], transient=("normal", 0.05)), stale(16), draws=100
+    )
     assert found.mean[0] == pytest.approx(1 / 0.7, rel=1e-6)
     assert found.mean_se[0] < 1e-6

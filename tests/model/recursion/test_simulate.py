@@ -208,4 +208,3 @@ def test_too_long_simulations_are_not_begun(monkeypatch: pytest.MonkeyPatch) -> 
 def test_no_points() -> None:
     nothing = one_fleet([(8, 1)], transient=("normal", 0.1)).part(slice(0, 0))
     assert len(simulated(nothing, stale(1).part(slice(0, 0))).mean) == 0
-
