@@ -167,6 +167,9 @@ def test_a_document_without_a_kind_has_no_order(sqlite_database: Database) -> No
 
 def test_defaults_are_those_of_the_fields() -> None:
     assert defaults_beside(["gpus_per_node"]) == {
+        "backward_fraction": 2 / 3,
+        "communication.kind": INPUT_LABELS["communication.kind"].index("fixed"),
+        "overlap.kind": INPUT_LABELS["overlap.kind"].index("none"),
         "variability.autocorrelation": 0.0,
         "tensor_parallel_size": 1.0,
         "scaling.kind": INPUT_LABELS["scaling.kind"].index("weak"),
