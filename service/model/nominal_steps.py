@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from service.model.columns import Columns, Floats
 from service.model.exchange.serial import serial_of
-from service.model.step_lines import rest_lines_of
+from service.model.step_lines import rest_lines_of, without_hidden_load
 from service.model.times import compute_ms
 from service.model.waiting import hides_load, is_local, is_serial, needs_recursion
 
@@ -44,7 +44,9 @@ class NominalStep:
 
     def part(self, rows: slice) -> "NominalStep":
         """Some of the points."""
-        return NominalStep(**{field.name: getattr(self, field.name)[rows] for field in fields(self)})
+        return NominalStep(
+            **{field.name: getattr(self, field.name)[rows] for field in fields(self)}
+        )
 
 
 def nominal_of(columns: Columns) -> NominalStep:
@@ -60,11 +62,15 @@ def nominal_of(columns: Columns) -> NominalStep:
     rows = np.flatnonzero(~is_plain)
     if len(rows):
         part, at_nominal = columns.part(rows), np.ones(len(rows))
+        beside_load = rest_lines_of(part).value(at_nominal)
+        part = without_hidden_load(part)
         rest = rest_lines_of(part).value(at_nominal)
         without = rest_lines_of(part, with_latency=False).value(at_nominal)
         exposed[rows] = np.maximum(rest - compute[rows], 0.0)
         exposed_latency[rows] = np.where(serial.has_parts[rows], rest - without, np.nan)
-        exposed_load[rows] = np.where(hides[rows], np.maximum(load[rows] - rest, 0.0), load[rows])
+        exposed_load[rows] = np.where(
+            hides[rows], np.maximum(load[rows], beside_load) - rest, load[rows]
+        )
     compression = _exposed_compression(columns, serial.compression_ms)
     return NominalStep(
         ms=compute + exposed + exposed_load,

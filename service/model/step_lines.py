@@ -5,6 +5,7 @@ that h(S) is S where nothing is hidden. Design page "The model", sections 5 and 
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -33,7 +34,7 @@ Rows = NDArray[np.intp]
 
 
 class StepLines(NamedTuple):
-    """As factors: with the load hidden where it is, and as if it were not."""
+    """As factors: with the load hidden where it is, and as if there were no load to hide."""
 
     step: Lines
     rest: Lines
@@ -44,10 +45,12 @@ def step_lines_of(columns: Columns) -> StepLines:
     compute, serial = compute_ms(columns), serial_of(columns).ms
     rest = rest_lines_of(columns)
     by_compute = 1 / compute
-    of_rest = scaled(rest, by_compute, -serial * by_compute)
     hides = hides_load(columns)
     if not hides.any():
+        of_rest = scaled(rest, by_compute, -serial * by_compute)
         return StepLines(of_rest, of_rest)
+    without = rest_lines_of(without_hidden_load(columns))
+    of_rest = scaled(without, by_compute, -serial * by_compute)
     load = np.where(hides, columns["load_ms"], 0.0)
     shorter = scaled(rest, by_compute, -(serial + load) * by_compute)
     # Of a point that hides no load the line lies far below.
@@ -56,9 +59,16 @@ def step_lines_of(columns: Columns) -> StepLines:
     return StepLines(highest([shorter, floor]), of_rest)
 
 
-def rest_lines_of(columns: Columns, *, with_latency: bool = True) -> Lines:
-    """Compute and communication of a step, ms, the load left out.
+def without_hidden_load(columns: Columns) -> Columns:
+    """The same points, but no load where it is hidden."""
+    load = np.where(hides_load(columns), 0.0, columns["load_ms"])
+    return replace(columns, values={**columns.values, "load_ms": load})
 
+
+def rest_lines_of(columns: Columns, *, with_latency: bool = True) -> Lines:
+    """Compute and communication of a step, ms, a load before it left out.
+
+    A load that is hidden may still tell who is late for an exchange of local steps or staleness.
     Without latency messages take no time but that of their bytes.
     """
     found: list[tuple[Rows, Lines]] = []
@@ -76,9 +86,7 @@ def _by_kind(columns: Columns) -> list[tuple[Rows, Kind]]:
     overlap = columns["overlap.kind"]
     stale = staleness(columns) > 0
     local = is_local(columns) & (~is_blocking(columns) | hides_load(columns))
-    chosen = np.select(
-        [stale, local, overlap == BUCKETS, overlap == FSDP], [0, 1, 2, 3], default=4
-    )
+    chosen = np.select([stale, local, overlap == BUCKETS, overlap == FSDP], [0, 1, 2, 3], default=4)
     kinds: tuple[Kind, ...] = (_stale, _local, _buckets, _sharded, _blocking)
     return [
         (rows, kinds[code])
