@@ -132,7 +132,8 @@ def _unseen(points: _Points) -> Floats:
     memory = points.similar.memory
     slack = memory.slack + memory.cv * np.sqrt(memory.gate)
     pair = memory.step * memory.cv**2 / (2 * np.maximum(slack, _TINY))
-    return pair / (LANE * points.lengths.num_lanes)
+    unseen: Floats = pair / (LANE * points.lengths.num_lanes)
+    return unseen
 
 
 def _estimated(run: Run, *, own: Floats, excess: float | None, expected_slowest: float) -> _Part:

@@ -6,10 +6,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from service.model.fleet import Source
+from service.model.distributions import Gamma, Normal
+from service.model.fleet import Fleet, Source
 from service.model.laws.exponential import Exponential
 from service.model.recursion import simulate as module
 from service.model.recursion.lengths import rank_steps_needed
+from service.model.recursion.pattern import Staleness
 from service.model.slowest.pooled import pooled_slowest
 from tests.model.exchange.exchanges import oracle
 from tests.model.fleets_for_tests import one_fleet
@@ -100,6 +102,26 @@ def test_spares_take_the_place_of_the_slowest() -> None:
     assert abs(deviation(found, slowest.mean(), slowest.std() / 200_000**0.5)) < 4
 
 
+def test_spares_where_nodes_differ() -> None:
+    given: dict[str, Any] = {"node": ("lognormal", 0.1), "transient": ("lognormal", 0.1)}
+    fleet = one_fleet([(8, 1)], num_removed=3, gpus_per_node=2, **given)
+    rng = np.random.default_rng(2)
+    sd = np.log1p(0.01) ** 0.5
+    of_node = np.exp(rng.normal(-(sd**2) / 2, sd, (100_000, 4)))
+    lasting = np.sort(np.repeat(of_node, 2, axis=1), axis=1)[:, :5]
+    slowest = (lasting * np.exp(rng.normal(-(sd**2) / 2, sd, lasting.shape))).max(axis=1)
+    found = simulated(fleet, stale(0))
+    assert abs(deviation(found, slowest.mean(), slowest.std() / 100_000**0.5)) < 4
+
+
+def test_many_ranks_take_few_replications() -> None:
+    fleet = one_fleet([(17_000, 1)], transient=("normal", 0.05))
+    found = simulated(fleet, stale(0), draws=16)
+    expected = float(pooled_slowest(fleet).mean[0])
+    assert abs(deviation(found, expected)) < 4
+    assert found.mean_se[0] < 5e-4
+
+
 def test_two_ranks_with_persistent_factors_against_a_plain_simulation() -> None:
     given: dict[str, Any] = {"persistent": ("lognormal", 0.1), "transient": ("lognormal", 0.2)}
     fleet = one_fleet([(2, 1)], **given)
@@ -146,30 +168,27 @@ def test_more_staleness_than_the_delay_hides_it() -> None:
 
 
 def test_a_point_alone_and_among_others() -> None:
-    one = one_fleet([(20, 1), (1, 1.1)], transient=("gamma", 0.1), persistent=("normal", 0.05))
-    other = one_fleet([(23, 1), (2, 1.2)], transient=("gamma", 0.3), persistent=("normal", 0.02))
-    both = replace(
-        one,
-        **{
-            name: np.concatenate([getattr(one, name), getattr(other, name)], axis=-1)
-            for name in ("num_gpus", "mean", "outside_ratio", "autocorrelation")
-        },
-        **{
-            name: np.repeat(getattr(one, name), 2)
-            for name in ("gpus_per_node", "tensor_parallel_size", "num_removed", "num_backup")
-        },
-        **{
-            name: Source(
-                law=getattr(one, name).law,
-                shape=np.hstack([getattr(one, name).shape, getattr(other, name).shape]),
-            )
-            for name in ("transient", "persistent")
-        },
+    whole = np.ones(3, dtype=np.int64)
+    cv = np.array([[0.1, 0.3, 0.2], [0.0, 0.0, 0.0]])
+    fleet = Fleet(
+        num_gpus=np.array([[20.0, 23.0, 12.0], [1.0, 2.0, 0.0]]),
+        mean=np.array([[1.0, 1.0, 1.0], [1.1, 1.2, 1.0]]),
+        gpus_per_node=whole,
+        tensor_parallel_size=whole,
+        outside_ratio=np.zeros(3),
+        num_removed=0 * whole,
+        num_backup=0 * whole,
+        autocorrelation=np.zeros(3),
+        transient=Source(law=Gamma, shape=cv),
+        persistent=Source(law=Normal, shape=cv / 4),
     )
-    pattern = stale(2).part(np.zeros(2, dtype=np.intp))
-    found = simulated(both, pattern, draws=64)
-    for row, alone in enumerate((one, other)):
-        expected = simulated(alone, stale(2), draws=64)
+    pattern = Staleness(
+        staleness=np.array([2, 1, 4]), delay_ratio=np.zeros(3), load_ratio=np.full(3, 0.1)
+    )
+    found = simulated(fleet, pattern, draws=64)
+    for row in range(3):
+        alone = slice(row, row + 1)
+        expected = simulated(fleet.part(alone), pattern.part(alone), draws=64)
         np.testing.assert_allclose(found.mean[row], expected.mean[0], rtol=1e-12)
         np.testing.assert_allclose(found.mean_se[row], expected.mean_se[0], rtol=1e-6)
 
