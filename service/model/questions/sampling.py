@@ -10,10 +10,12 @@ from numpy.typing import NDArray
 from service.model.active import is_active, num_removed
 from service.model.columns import Columns, Floats
 from service.model.problems import InvalidScenario, Problem
+from service.model.results import METHODS
 from service.model.rules import failures
 from service.model.simulated_points import is_simulated, rank_steps
 
 FEWEST_DRAWS = 16
+RECURSION = METHODS.index("recursion")
 MOST_DRAWS = 20_000
 """Of each of some hundred points that are answered at once."""
 MOST_RANK_STEPS = 4e8
@@ -58,7 +60,9 @@ def _scaled(name: str, found: Mapping[str, NDArray[Any]]) -> tuple[Floats, str]:
     if name in _WITH_THE_STEP:
         return relative * found[name], ""
     if name == "slowest_compute_mean_ms":
-        return relative * found["step_mean_ms"], ""
+        # Where steps are simulated it is that of what lasts, which is not.
+        simulated = found["method"] == RECURSION
+        return np.where(simulated, 0.0, relative * found["step_mean_ms"]), ""
     return np.where(found["gpu_hours_lost_se"] > 0, np.nan, 0.0), ""
 
 
@@ -99,7 +103,7 @@ def refuse_long_recursions(columns: Columns, times: float = 1.0) -> None:
     sound = columns.part(np.flatnonzero(failures(columns) == 0))
     needed = float(rank_steps(sound).sum()) * times
     if needed > MOST_RANK_STEPS:
-        draws = int(sound["draws"].max())
+        draws = int(columns["draws"].max())
         detail = (
             f"{needed:.1e} steps of single GPUs would be simulated, at most {MOST_RANK_STEPS:.0e} "
             f"are answered at once: ask for less, with fewer draws (now {draws}, at least "

@@ -7,13 +7,17 @@ import pytest
 
 from service.model.columns import columns_of
 from service.model.kernel import evaluate
+from service.model.problems import InvalidScenario
 from service.model.questions.sampling import (
     FEWEST_DRAWS,
+    MOST_RANK_STEPS,
     is_sampled,
+    refuse_long_recursions,
     standard_error,
     without_spread,
 )
-from service.model.scenario import decode_scenario
+from service.model.scenario import decode_fields, decode_scenario
+from service.model.simulated_points import rank_steps
 
 SCENARIO: dict[str, Any] = {
     "num_gpus": 64,
@@ -81,3 +85,37 @@ def test_fewer_draws_do_not_change_the_expected_loss() -> None:
     assert evaluate(few).columns["gpu_hours_lost"][0] == pytest.approx(
         evaluate(columns).columns["gpu_hours_lost"][0], rel=1e-12
     )
+
+
+STALE: dict[str, Any] = {
+    **SCENARIO,
+    "variability": {"transient": {"kind": "normal", "cv": 0.03}},
+    "synchronization": {"kind": "delayed_update"},
+}
+
+
+def test_simulated_steps_keep_their_draws() -> None:
+    columns = columns_of(decode_scenario(STALE))
+    assert without_spread(columns, "gpu_hours_lost")["draws"][0] == 64
+    steady = columns_of(decode_scenario({**STALE, "variability": {}}))
+    assert without_spread(steady, "gpu_hours_lost")["draws"][0] == FEWEST_DRAWS
+
+
+def test_long_simulations_are_refused_with_what_would_be_shorter() -> None:
+    columns = columns_of(decode_scenario(STALE))
+    needed = float(rank_steps(columns)[0])
+    refuse_long_recursions(columns)
+    refuse_long_recursions(columns, MOST_RANK_STEPS / needed * 0.999)
+    with pytest.raises(InvalidScenario) as caught:
+        refuse_long_recursions(columns, MOST_RANK_STEPS / needed * 1.001)
+    (problem,) = caught.value.problems
+    assert (problem.pointer, problem.code) == ("/draws", "too_many_rank_steps")
+    assert "4.0e+08 steps of single GPUs" in problem.detail
+    assert "now 64" in problem.detail
+    # Nothing is simulated where nothing varies.
+    refuse_long_recursions(columns_of(decode_scenario({**STALE, "variability": {}})), 1e300)
+
+
+def test_points_that_break_a_rule_take_no_time() -> None:
+    crowd = {**STALE, "slow_groups": [{"count": 65, "speed_fraction": 0.5}]}
+    refuse_long_recursions(columns_of(decode_fields(crowd)), 1e300)

@@ -1,0 +1,72 @@
+"""Which points take a recursion, and how long it is."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from service.model.columns import columns_of, joined
+from service.model.fleets import structures_of
+from service.model.kernel import evaluate
+from service.model.recursion.lengths import rank_steps_needed
+from service.model.results import METHODS
+from service.model.scenario import decode_scenario
+from service.model.simulated_points import is_simulated, rank_steps
+
+NORMAL = {"kind": "normal", "cv": 0.05}
+STALE = {"kind": "bounded_staleness", "staleness": 1, "delay_ms": 500}
+RECURSION = METHODS.index("recursion")
+
+
+def scenario(variability: dict[str, Any], **changes: Any) -> Any:
+    base = {"num_gpus": 8, "compute_ms": 300, "draws": 16, "variability": variability}
+    return columns_of(decode_scenario({**base, "synchronization": STALE, **changes}))
+
+
+KINDS: list[tuple[dict[str, Any], dict[str, Any]]] = [
+    ({}, {}),
+    ({"transient": NORMAL}, {}),
+    ({"transient": {**NORMAL, "cv": 0}}, {}),
+    ({"persistent": NORMAL}, {}),
+    ({"persistent": NORMAL, "replica": NORMAL}, {}),
+    ({"common": NORMAL}, {}),
+    ({"spikes": {"probability": 0.01, "slowdown": 2}}, {}),
+    ({"transient": NORMAL}, {"synchronization": {"kind": "every_step"}}),
+    ({"transient": NORMAL}, {"synchronization": {"kind": "local_steps", "steps": 4}}),
+    (
+        {"transient": NORMAL},
+        {"synchronization": {"kind": "local_steps", "steps": 4, "overlap_steps": 1}},
+    ),
+    ({"transient": NORMAL}, {"synchronization": {**STALE, "staleness": 0}}),
+]
+
+
+@pytest.mark.parametrize(("variability", "changes"), KINDS)
+def test_points_are_simulated_where_the_kernel_says_so(
+    variability: dict[str, Any], changes: dict[str, Any]
+) -> None:
+    columns = scenario(variability, **changes)
+    method = evaluate(columns, with_spread=False).columns["method"]
+    assert is_simulated(columns).tolist() == (method == RECURSION).tolist()
+    assert (rank_steps(columns) > 0).tolist() == (method == RECURSION).tolist()
+
+
+def test_each_point_has_its_own_length_among_others() -> None:
+    points = [scenario(variability, **changes) for variability, changes in KINDS]
+    together = rank_steps(joined(points))
+    np.testing.assert_array_equal(together, [rank_steps(point)[0] for point in points])
+
+
+def test_causes_that_leave_others_are_simulated_too() -> None:
+    one = scenario({"transient": NORMAL})
+    (structure,) = structures_of(one)
+    pattern = structure.fleet.pattern
+    assert pattern is not None
+    alone = rank_steps_needed(structure.fleet, pattern, one["draws"])
+    assert rank_steps(one) == alone
+    # With transient, with spikes once transient is off.
+    both = scenario({"transient": NORMAL, "spikes": {"probability": 0.01, "slowdown": 2}})
+    (structure,) = structures_of(both)
+    pattern = structure.fleet.pattern
+    assert pattern is not None
+    assert rank_steps(both) == 2 * rank_steps_needed(structure.fleet, pattern, both["draws"])
