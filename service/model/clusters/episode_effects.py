@@ -14,6 +14,7 @@ from service.model.fleet import Episodes, Fleet, Source
 from service.model.laws.law import Floats, rate_of
 from service.model.slowest.episodes import states_of
 from service.model.slowest.nodes import legendre
+from service.model.slowest.removal import without_slowest
 from service.model.slowest.scores import log_at
 
 _SCORES = (96, 28)
@@ -43,7 +44,9 @@ def slowdown_of(
 ) -> Slowdown:
     """Of a fleet of one point with episodes; `step_rate` is -log P(a GPU's step factor <= x)."""
     episodes = cast("Episodes", fleet.episodes)
-    states = states_of(fleet.num_gpus, episodes)
+    # Who stands by slows nobody down.
+    taking_part = without_slowest(fleet.num_gpus, fleet.mean, fleet.num_removed)
+    states = states_of(taking_part, episodes)
     slow = states.num_gpus[:, len(fleet.num_gpus) :, 0]
     severity = float(episodes.severity[0])
     factor, weight = _lasting_factors(lasting)

@@ -62,7 +62,9 @@ def memory_of(fleet: Fleet, pattern: Pattern) -> Memory:
         period = pattern.staleness + 1
         gate = np.ones(fleet.num_points)
     else:
-        free = pattern.overlap_steps + 1 - pattern.release_fraction
+        # Load is not part of what goes on after the release.
+        begun = pattern.load_ratio + pattern.release_fraction * slowest
+        free = pattern.overlap_steps + 1 - begun / step
         part = pattern.part_ratio
         if pattern.bucket_ratios is not None:
             part = pattern.bucket_ratios.sum(axis=0)

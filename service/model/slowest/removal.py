@@ -23,7 +23,7 @@ def without_removed(fleet: Fleet) -> Fleet:
     if not fleet.num_removed.any():
         return fleet
     if fleet.persistent is None and fleet.node is None:
-        kept = _without_slowest(fleet.num_gpus, fleet.mean, fleet.num_removed)
+        kept = without_slowest(fleet.num_gpus, fleet.mean, fleet.num_removed)
         return replace(fleet, num_gpus=kept)
     per_step = (fleet.transient, fleet.replica, fleet.spikes, fleet.episodes)
     if fleet.node is None and all(source is None for source in per_step):
@@ -38,8 +38,8 @@ def slowest_class(fleet: Fleet) -> Floats:
     return slowest
 
 
-def _without_slowest(num_gpus: Floats, mean: Floats, num_removed: NDArray[np.int64]) -> Floats:
-    """(classes, points) after taking `num_removed` from the slowest classes first."""
+def without_slowest(num_gpus: Floats, mean: Floats, num_removed: NDArray[np.int64]) -> Floats:
+    """(classes, points) of GPUs after taking `num_removed` from the slowest classes first."""
     slowest_first = np.argsort(-mean, axis=0, kind="stable")
     sorted_counts = np.take_along_axis(num_gpus, slowest_first, axis=0)
     slower = np.cumsum(sorted_counts, axis=0) - sorted_counts
