@@ -57,6 +57,38 @@ VARIED: dict[str, Any] = {
     "variability": {"transient": {"kind": "normal", "cv": 0.05}},
 }
 
+# 7e9 parameters of 16 bit over a link of 400 Gbit/s from GPU to GPU.
+LINKED: dict[str, Any] = {
+    "num_gpus": 64,
+    "compute_ms": 300,
+    "communication": {
+        "kind": "ring",
+        "parameters": 7e9,
+        "link": {"latency_us": 10, "bandwidth_gigabytes_per_s": 50},
+    },
+}
+OVERLAPPED: dict[str, Any] = {
+    **LINKED,
+    "overlap": {"kind": "buckets", "num_buckets": 25, "contention_fraction": 0.189},
+}
+# Two sites 80 ms apart, that exchange 2e9 bytes.
+FAR: dict[str, Any] = {
+    "num_gpus": 2,
+    "compute_ms": 300,
+    "communication": {
+        "kind": "ring",
+        "message_bytes": 2e9,
+        "link": {
+            "latency_us": 40_000,
+            "bandwidth_gigabytes_per_s": 1.25,
+            "round_trip_ms": 80,
+            "window_bytes": 16e6,
+            "flows": 8,
+        },
+    },
+    "synchronization": {"kind": "local_steps", "steps": 100},
+}
+
 EVALUATIONS: dict[str, Any] = {
     "one slow GPU among 1 024": {"scenario": SCENARIO},
     "every step varies by 5 %": {"scenario": VARIED, "ranks_limit": 8},
@@ -79,6 +111,21 @@ EVALUATIONS: dict[str, Any] = {
         "sensitivity": {"intervals": {"variability.transient.cv": [0.005, 0.05]}},
         "model_spread": True,
         "independent_ranks": True,
+    },
+    "gradients in 25 buckets, behind the backward pass": {
+        "scenario": OVERLAPPED,
+        "ranks_limit": 0,
+    },
+    "two far sites that exchange every 100 steps": {"scenario": FAR, "ranks_limit": 0},
+    "gradients one step late, simulated": {
+        "scenario": {
+            **SCENARIO,
+            "num_gpus": 8,
+            "slow_groups": [],
+            "variability": {"transient": {"kind": "normal", "cv": 0.05}},
+            "synchronization": {"kind": "delayed_update", "extra_steps_fraction": 0.02},
+        },
+        "ranks_limit": 0,
     },
     "with money, where rates of this GPU type are stored": {
         "scenario": {**SCENARIO, "total_steps": 1_000_000},
@@ -114,6 +161,41 @@ QUESTIONS: dict[str, Any] = {
         "unknown": {"path": "num_spare_gpus", "maximum": 64},
         "seek": "smallest",
         "target": {"column": "gpu_hours_lost", "at_most": 1_000},
+    },
+    "bandwidth for 95 % utilization, with gradients in 25 buckets": {
+        "scenario": OVERLAPPED,
+        "unknown": {"path": "communication.link.bandwidth_gigabytes_per_s"},
+        "seek": "smallest",
+        "target": {"column": "useful_compute_fraction", "at_least": 0.95},
+        "tolerance": 1e-6,
+    },
+    "fewest local steps H for 90 % utilization": {
+        "scenario": FAR,
+        "unknown": {"path": "synchronization.steps"},
+        "seek": "smallest",
+        "target": {"column": "useful_compute_fraction", "at_least": 0.9},
+    },
+    "staleness that hides a delay of 5 s: ceil(delay / step)": {
+        "scenario": {
+            "num_gpus": 64,
+            "load_ms": 30,
+            "compute_ms": 300,
+            "synchronization": {
+                "kind": "bounded_staleness",
+                "staleness": 0,
+                "delay_ms": 5000,
+            },
+        },
+        "unknown": {"path": "synchronization.staleness"},
+        "seek": "smallest",
+        "target": {"column": "exposed_communication_ms", "at_most": 0},
+    },
+    "largest round trip that leaves 80 % utilization": {
+        "scenario": FAR,
+        "unknown": {"path": "communication.link.round_trip_ms"},
+        "seek": "largest",
+        "target": {"column": "useful_compute_fraction", "at_least": 0.8},
+        "tolerance": 1e-6,
     },
     "an efficiency that one GPU at 70 % does not allow at any size": {
         "scenario": SCENARIO,

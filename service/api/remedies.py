@@ -7,7 +7,7 @@ from litestar.handlers import HTTPRouteHandler
 from service.api.answers import json_answer
 from service.api.bodies import read_body
 from service.api.contract import Answer, ApiRequest, ApiResponse, Contract, operation
-from service.api.examples import SCENARIO
+from service.api.examples import LINKED, SCENARIO
 from service.api.parameters import refuse_query
 from service.api.transactions import actor_of, in_turn, read, shows_no_costs
 from service.jobs import remedies
@@ -26,12 +26,28 @@ from service.jobs.remedy_documents import RemediesIn, RemediesOut
         "`overrides`, and gives back the difference of the losses. Effective are the GPU-hours "
         "that the steps done would take at the original ideal step, lost is what is held beyond "
         "them: so hot spares and backup workers pay for themselves, and evicted GPUs are no longer "
-        "held. With `currency`, and a GPU type from `profile` or `pricing`, dated rates give "
-        "money; without the scope costs:read it is withheld. Nothing is stored.",
+        "held. Local steps and staleness gain speed and may need more steps for the same progress; "
+        "none are assumed: `break_even_extra_steps_fraction` says how many would eat the gain, "
+        "`extra_steps_fraction` of the request takes your own. With `currency`, and a GPU type "
+        "from `profile` or `pricing`, dated rates give money; without the scope costs:read it is "
+        "withheld. Nothing is stored.",
         tag="Evaluations",
         body=RemediesIn,
         body_examples={
             "one slow GPU among 1 024": {"scenario": SCENARIO},
+            "what would help where gradients take long": {
+                "scenario": LINKED,
+                "remedies": [
+                    {"kind": "overlap_buckets", "num_buckets": [8, 25]},
+                    {"kind": "local_steps", "steps": [10, 100], "extra_steps_fraction": 0.02},
+                    {"kind": "delayed_update"},
+                    {
+                        "kind": "hierarchical_collective",
+                        "intra_link": {"latency_us": 1, "bandwidth_gigabytes_per_s": 450},
+                    },
+                    {"kind": "compress_gradients", "compression_ratios": [4], "compression_ms": 5},
+                ],
+            },
             "how many hot spares pay": {
                 "scenario": {
                     **SCENARIO,

@@ -26,7 +26,9 @@ from service.jobs.solve_documents import SolveIn, SolveOut
         "exact: the answer keeps the promise, its neighbor does not, and both were evaluated; real "
         "numbers are so up to `tolerance`. Values that break a rule are out of the range, and "
         "`range_end` says which. That no value keeps the promise is an answer too, with the value "
-        "that comes nearest. Nothing is stored.",
+        "that comes nearest. So are found, for example, the bandwidth for 95 % utilization, the "
+        "fewest local steps for a target, the staleness that hides a delay, or the largest round "
+        "trip. Nothing is stored.",
         tag="Evaluations",
         body=SolveIn,
         body_examples=QUESTIONS,

@@ -42,7 +42,7 @@ def _of_sampling(found: Mapping[str, Any]) -> Iterator[Notice]:
     lost, error = gpu_hours(found["gpu_hours_lost"]), gpu_hours(found["gpu_hours_lost_se"])
     detail = (
         f"steps are simulated: gpu_hours_lost is {lost} with a standard error of {error} "
-        "GPU-hours, and so are all columns of the step; more draws make it smaller"
+        "GPU-hours, and all columns of the step are as uncertain; more draws make it smaller"
     )
     yield Notice(pointer="/scenario/draws", code="simulated", detail=detail)
 

@@ -109,5 +109,5 @@ def refuse_long_recursions(columns: Columns, times: float = 1.0) -> None:
             f"are answered at once: ask for less, with fewer draws (now {draws}, at least "
             f"{FEWEST_DRAWS}) or fewer GPUs, or post the scenario as a batch"
         )
-        problem = Problem(pointer="/draws", code="too_many_rank_steps", detail=detail)
+        problem = Problem(pointer="/draws", code="too_long_at_once", detail=detail)
         raise InvalidScenario([problem])
