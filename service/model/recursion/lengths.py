@@ -52,7 +52,7 @@ def lengths_of(fleet: Fleet, pattern: Pattern, memory: Memory, draws: Ints) -> L
     ranks = num_ranks(fleet)
     fewer = np.minimum(_MANY_RANKS / ranks, 1.0)
     # Wider arrays of few ranks take hardly more time.
-    more = np.clip(_FEW_RANKS // ranks, 1, _MORE_LANES)
+    more = 2 ** np.floor(np.log2(np.clip(_FEW_RANKS / ranks, 1, _MORE_LANES)))
     # Nor do they help where a memory is long.
     fewest = _MEASURE * memory.num_steps * LANE * _FEWEST_LANES
     more = np.where(fewest > _STEPS_PER_DRAW * draws, 1, more)

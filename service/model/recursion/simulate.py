@@ -24,6 +24,8 @@ from service.model.recursion.simulated import Simulated
 from service.model.slowest.pooled import pooled_slowest
 from service.model.slowest.removal import slowest_class
 
+MOST_RANK_STEPS = 10 * MAX_RANK_STEPS
+"""Points are refused above MAX_RANK_STEPS, but may take longer without a cause of their loss."""
 # Numbers of one kind that points simulated together have at most.
 _TOGETHER = 1 << 16
 # With fewer replications the expectation over clusters is no control.
@@ -53,7 +55,7 @@ class _Part(NamedTuple):
 def simulate(fleet: Fleet, pattern: Pattern, seed: Ints, draws: Ints) -> Simulated:
     """Every point; seed, draws (points,).
 
-    Not covered, hence nan: backup workers, and points that need more than MAX_RANK_STEPS
+    Not covered, hence nan: backup workers, and points that need more than MOST_RANK_STEPS
     (`lengths.rank_steps_needed`).
     """
     states = states_of_points(_without_lines(fleet))
@@ -63,7 +65,7 @@ def simulate(fleet: Fleet, pattern: Pattern, seed: Ints, draws: Ints) -> Simulat
     of_state = LANE * lengths.num_lanes * (lengths.burnt + lengths.measured) * 1.0
     of_state *= num_ranks(states.fleet)
     rank_steps = np.bincount(states.point, of_state, fleet.num_points)
-    covered = (fleet.num_backup == 0) & (rank_steps <= MAX_RANK_STEPS)
+    covered = (fleet.num_backup == 0) & (rank_steps <= MOST_RANK_STEPS)
     mean = np.full(fleet.num_points, np.nan)
     mean_se = np.full(fleet.num_points, np.nan)
     rows = np.flatnonzero(covered[states.point])
@@ -174,7 +176,7 @@ def _chunks(points: _Points, rows: NDArray[np.intp]) -> list[NDArray[np.intp]]:
             fleet.tensor_parallel_size,
             points.similar.applies,
             fleet.autocorrelation,
-            np.floor(4 * np.log2(ranks)),
+            np.floor(2 * np.log2(ranks)),
             np.floor(2 * np.log2(steps)),
         ]
     )[:, rows]

@@ -220,7 +220,7 @@ def test_too_long_simulations_are_not_begun(monkeypatch: pytest.MonkeyPatch) -> 
     fleet = one_fleet([(8, 1)], transient=("normal", 0.1), episodes=(0.01, 2.0))
     needed = rank_steps_needed(fleet, stale(1), np.array([16]))
     assert simulated(fleet, stale(1), draws=16).num_rank_steps[0] == needed[0]
-    monkeypatch.setattr(module, "MAX_RANK_STEPS", needed[0] - 1)
+    monkeypatch.setattr(module, "MOST_RANK_STEPS", needed[0] - 1)
     assert np.isnan(simulated(fleet, stale(1), draws=16).mean[0])
 
 
