@@ -128,8 +128,9 @@ def lasting(document: Document, slowed: tuple[int, ...], clusters: int, rng: Rng
         of_node = _drawn(sources["node"], (clusters, -(-total // size)), rng)
         factor *= np.repeat(of_node, size, axis=1)[:, :total]
     if spares + evicted:
-        factor = np.sort(factor, axis=1)[:, : total - spares - evicted]
-        factor = rng.permuted(factor, axis=1)
+        # The others close ranks.
+        left = factor.argsort(axis=1).argsort(axis=1) < total - spares - evicted
+        factor = factor[left].reshape(clusters, -1)
     factor[:, list(slowed)] *= sources.get("episodes", {}).get("severity", 1.0)
     return factor
 
