@@ -13,19 +13,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.model.fleet import Source, Spikes
-from service.model.laws.bumpy_means import score_curve
+from service.model.laws.bumpy_means import Atoms, is_light, score_curve
 from service.model.laws.doubling import mean_of_steps
 from service.model.laws.empirical import Table
 from service.model.laws.exponential import Exponential
 from service.model.laws.gamma import Gamma
 from service.model.laws.law import Floats, Law
+from service.model.laws.lognormal import LogNormal
 from service.model.laws.mean_law import MeanLaw
 from service.model.laws.normal import Normal
+from service.model.laws.piecewise import Pieces
 from service.model.laws.shifted_gamma import ShiftedGamma
+from service.model.laws.spiked_means import Steps, spiked_score_curve
 from service.model.laws.step_atoms import atoms_of_step
 
 _SKEW_OF_EXPONENTIAL = 2.0
 _CLOSED = (Normal, Gamma, ShiftedGamma, Exponential)
+# The density of the others begins with a corner; the mean of many steps has none that matters.
+_WITHOUT_CORNER = (Normal, LogNormal)
+_MANY_STEPS = 16
 
 
 class Averages(NamedTuple):
@@ -52,7 +58,7 @@ def averaged(
 
     `steps` (points,) at least 1; `autocorrelation` (points,) of the factors from one step to the
     next. Points of one `average_keys` only. ValueError for autocorrelated steps of another family
-    or with spikes, and for spikes beside tails too heavy for them (`bumpy_means.py`).
+    or with spikes, and for very many spikes beside a heavy tail (`spiked_means.MOST_NUMBERS`).
     """
     ones = np.ones(len(steps))
     if bool((steps == 1).all()):
@@ -156,7 +162,18 @@ def _law_of_mean(one: _OneMean) -> tuple[MeanLaw, float] | None:
         law = MeanLaw(curve.score_of, None if power is None else float(power[0]))
         return law, one.parameters[0] / one.steps**0.5
     source = None if one.law is None else Source(law=one.law, shape=shape)
-    atoms = atoms_of_step(source, one.probability, one.slowdown, one.steps)
+    atoms = atoms_of_step(source, one.probability, one.slowdown)
     if atoms.sd == 0:
         return None
-    return MeanLaw(score_curve(atoms, one.steps), None), atoms.sd / one.steps**0.5
+    return MeanLaw(*_curve_and_power(one, atoms, shape), has_bumps=True), atoms.sd / one.steps**0.5
+
+
+def _curve_and_power(one: _OneMean, atoms: Atoms, shape: Floats) -> tuple[Pieces, float | None]:
+    """Of steps with spikes, or observed ones."""
+    begins_smoothly = one.law in _WITHOUT_CORNER or one.steps >= _MANY_STEPS
+    is_light_one = atoms.is_bounded or (begins_smoothly and is_light(atoms, one.steps))
+    if one.law is None or is_light_one:
+        return score_curve(atoms, one.steps), None
+    power = one.law.tail_power(shape)
+    given = Steps(one.law, shape, one.probability, one.slowdown, one.steps)
+    return spiked_score_curve(given), None if power is None else float(power[0])

@@ -110,14 +110,17 @@ class _Inverse(NamedTuple):
     panel: float
 
 
-def score_curve(atoms: Atoms, steps: int) -> Pieces:
-    """From log x to the score, of the mean of so many steps.
+def is_light(atoms: Atoms, steps: int) -> bool:
+    """Whether there are tilts for the mean's whole tail, or an end of it."""
+    if atoms.is_bounded:
+        return True
+    upwards = _tilts(atoms, steps, 1.0)
+    return len(upwards) > 0 and upwards[-1].score > _ENOUGH
 
-    ValueError where the tail of a step is too heavy for any tilt.
-    """
+
+def score_curve(atoms: Atoms, steps: int) -> Pieces:
+    """From log x to the score, of the mean of so many steps that are `is_light`."""
     tilts = [*reversed(_tilts(atoms, steps, -1.0)), *_tilts(atoms, steps, 1.0)]
-    if tilts[-1].score < _ENOUGH and not atoms.is_bounded:
-        raise ValueError("source: the tail of these steps is too heavy beside their spikes")
     rates, log_scales = (np.array(values) for values in list(zip(*tilts, strict=True))[:2])
     starts = np.diff(log_scales) / np.diff(rates)
     ends = np.maximum([tilts[0].mean, *starts, tilts[-1].mean], _SMALLEST)

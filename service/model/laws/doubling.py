@@ -11,6 +11,7 @@ as they went in, heavy ones as well, and the pieces are joined where neither fac
 From the mean of n steps to that of 2 n is one such step, so that 100 000 take 22.
 """
 
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -29,6 +30,8 @@ _PARTS, _NODES = 6, 12
 _MARGIN = 0.05
 # Instead of -1 and below, where a logarithm is taken.
 _ALMOST_NOTHING = 2.0**-53 - 1
+# Part of the other's width from which panels are short enough.
+_NARROW = 0.4
 # Given a sum above t, a part is below this score even less likely than 1e-12.
 _OUTER = 7.0
 # A law that begins somewhere bends much there.
@@ -62,21 +65,25 @@ def curve_of(law: Law, shape: Floats) -> Curve:
 
 
 def mean_of_steps(law: Law, shape: Floats, steps: int) -> Curve:
-    """The mean of so many independent draws, by the binary digits of `steps`."""
-    doubled = curve_of(law, shape)
-    found, num_found, num_doubled = None, 0, 1
+    """The mean of so many independent draws."""
+    return mean_of_equals(curve_of(law, shape), steps)
+
+
+def mean_of_equals(one: Curve, number: int) -> Curve:
+    """The mean of so many independent factors of one law, by the binary digits of `number`."""
+    doubled, found, num_found, num_doubled = one, None, 0, 1
     while True:
-        if steps & num_doubled:
+        if number & num_doubled:
             share = num_found / (num_found + num_doubled)
-            found = doubled if found is None else _mean_of_two(found, doubled, share)
+            found = doubled if found is None else mean_of_two(found, doubled, share)
             num_found += num_doubled
-        if num_found == steps and found is not None:
+        if num_found == number and found is not None:
             return found
-        doubled = _mean_of_two(doubled, doubled, 0.5)
+        doubled = mean_of_two(doubled, doubled, 0.5)
         num_doubled *= 2
 
 
-def _mean_of_two(first: Curve, second: Curve, share: float) -> Curve:
+def mean_of_two(first: Curve, second: Curve, share: float) -> Curve:
     """Of `share` times the first and the rest of the second."""
     coarse = np.linspace(LOWEST, HIGHEST, _SEARCH)
     _, score = _summed(first, second, share, coarse)
@@ -99,7 +106,7 @@ def _summed(first: Curve, second: Curve, share: float, s: Floats) -> tuple[Float
     for rows, sign in ((s > 0, 1.0), (s <= 0, -1.0)):
         at, t = s[rows], x[rows]
         beyond = special.ndtr(-sign * at) ** 2
-        if first is second:
+        if first is second and share == 0.5:
             beyond += 2 * _beyond(first, second, share, at, t, sign)
         else:
             beyond += _beyond(first, second, share, at, t, sign)
@@ -115,22 +122,40 @@ def _beyond(one: Curve, other: Curve, share: float, s: Floats, t: Floats, sign: 
         # Where one would be below its smallest value is no smooth end of F.
         end = (t - share * one.beyond_one(one.log_of.edges[:1])) / (1 - share)
         outer = np.minimum(other.score(end), _OUTER)
-    z, weight = _nodes(outer, s)
+    # Beside a wide one, a narrow one is beyond what is left only close to s.
+    ratio = share * _width(one) / ((1 - share) * _width(other))
+    halvings = int(np.ceil(np.log2(max(_NARROW / ratio, 1.0))))
+    z, weight = _nodes(outer, s, halvings)
     left = (t[:, np.newaxis] - (1 - share) * other.beyond_one(z)) / share
     tail = special.ndtr(-sign * one.score(left))
     found: Floats = (weight * tail).sum(axis=1)
     return found
 
 
-def _nodes(outer: Floats, s: Floats) -> tuple[Floats, Floats]:
+def _width(curve: Curve) -> float:
+    low, high = curve.beyond_one(np.array([-1.0, 1.0])).tolist()
+    return float(high - low)
+
+
+def _nodes(outer: Floats, s: Floats, halvings: int = 0) -> tuple[Floats, Floats]:
     """Scores between `outer` and s and their normal weights, (rows, nodes)."""
-    rule = legendre(_NODES)
-    parts = (np.arange(_PARTS)[:, np.newaxis] + rule.nodes).ravel() / _PARTS
-    weights = np.tile(rule.weights, _PARTS) / _PARTS
+    parts, weights = _rule(halvings)
     width = (s - outer)[:, np.newaxis]
     z = outer[:, np.newaxis] + width * parts
     density = np.exp(-z * z / 2) * (np.abs(width) * weights / np.sqrt(2 * np.pi))
     return z, density
+
+
+@lru_cache(maxsize=32)
+def _rule(halvings: int) -> tuple[Floats, Floats]:
+    """Nodes and weights on (0, 1) of equal panels, the last one halved so often towards 1."""
+    rule = legendre(_NODES)
+    edges = np.linspace(0, 1, _PARTS + 1)
+    halved = 1 - 0.5 ** np.arange(1, halvings + 1) / _PARTS
+    edges = np.concatenate([edges[:-1], halved, edges[-1:]])
+    width = np.diff(edges)[:, np.newaxis]
+    nodes = edges[:-1, np.newaxis] + width * rule.nodes
+    return nodes.ravel(), (width * rule.weights).ravel()
 
 
 def _of_mean_one(log_of: Pieces) -> Pieces:
@@ -140,6 +165,13 @@ def _of_mean_one(log_of: Pieces) -> Pieces:
     powers = log_of.powers.copy()
     powers[0] -= np.log1p(beyond_one)
     return Pieces(log_of.edges, powers)
+
+
+def from_scores(score_of: Pieces) -> Curve:
+    """The curve of a law without bumps, from the score at log x."""
+    lowest, highest = score_of.at(score_of.edges[[0, -1]])
+    ends = np.linspace(max(lowest, LOWEST), min(highest, HIGHEST), _PANELS + 1)
+    return both_ways(_of_mean_one(through(ends, score_of.inverse(nodes_of(ends)))))
 
 
 def both_ways(log_of: Pieces) -> Curve:

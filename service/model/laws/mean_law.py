@@ -8,6 +8,8 @@ from service.model.laws.piecewise import Pieces
 
 _RULES = ((200, 96), (800, 384), (np.inf, 1024))
 """Nodes of the quadrature of the maximum, by the number of panels of the curve."""
+_BUMPS = 201
+"""As if it had so many panels."""
 _NODES_OF_POWER, _ABOVE_OF_POWER = 160, 1e-9
 """Where many steps are averaged, the tail is the power's only far out."""
 
@@ -19,18 +21,19 @@ class MeanLaw(InLogarithm):
     lighter one.
     """
 
-    def __init__(self, score_of: Pieces, power: float | None) -> None:
+    def __init__(self, score_of: Pieces, power: float | None, *, has_bumps: bool = False) -> None:
         self._score_of = score_of
         self._power = power
         self._ends = score_of.at(score_of.edges[[0, -1]])
-        bends = len(score_of.edges) - 1
+        bends = max(len(score_of.edges) - 1, _BUMPS if has_bumps else 0)
         self._num_nodes = next(nodes for most, nodes in _RULES if bends <= most)
 
     def quadrature(self) -> Quadrature:
         """Of as many nodes as the curve has bends."""
         if self._power is None:
             return Quadrature(num_nodes=self._num_nodes, map_rate=2.0)
-        return Quadrature(num_nodes=_NODES_OF_POWER, map_rate=2.0, above=_ABOVE_OF_POWER)
+        num_nodes = max(self._num_nodes, _NODES_OF_POWER)
+        return Quadrature(num_nodes=num_nodes, map_rate=2.0, above=_ABOVE_OF_POWER)
 
     def tail_power(self, shape: Floats) -> Floats | None:
         """The power of the tail at every point."""

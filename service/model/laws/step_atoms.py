@@ -6,26 +6,21 @@ from service.model.fleet import Source
 from service.model.laws.bumpy_means import Atoms, Group
 from service.model.laws.empirical import Table
 from service.model.laws.law import Floats
-from service.model.laws.lognormal import LogNormal
-from service.model.laws.normal import Normal
 from service.model.slowest.nodes import legendre
 
 _LOWEST, _HIGHEST = -8.2, 24.0
-_PANELS, _PANELS_OF_CORNERS, _NODES = 64, 256, 16
-# Averages of fewer steps than these keep the corners of laws that begin with one.
-_FEW_STEPS = 16
-_WITHOUT_CORNERS = (Normal, LogNormal)
+_PANELS, _NODES = 64, 16
 # The phase across a panel that its nodes still follow.
 _PHASE = 12.0
 _PARTS_OF_TABLE, _NODES_OF_PART, _PHASE_OF_PART = 2000, 3, 2.5
 
 
-def atoms_of_step(source: Source | None, probability: float, slowdown: float, steps: int) -> Atoms:
+def atoms_of_step(source: Source | None, probability: float, slowdown: float) -> Atoms:
     """Of a factor, `slowdown` times as long with this probability, over its expectation.
 
     `source` is of one point; None stands for a factor that is always 1.
     """
-    plain = _plain(source, steps)
+    plain = _plain(source)
     is_bounded = source is None or isinstance(source.law, Table)
     finest = 0.0 if is_bounded else float(np.sqrt((plain.weight * plain.beyond_one**2).sum()))
     excess = probability * (slowdown - 1)
@@ -42,17 +37,15 @@ def atoms_of_step(source: Source | None, probability: float, slowdown: float, st
     return Atoms(groups, finest / scale, is_bounded)
 
 
-def _plain(source: Source | None, steps: int) -> Group:
+def _plain(source: Source | None) -> Group:
     """Of the factor itself, of mean 1."""
     if source is None:
         return Group(np.zeros(1), np.ones(1), np.inf)
     if isinstance(source.law, Table):
         return _of_table(source.law)
     rule = legendre(_NODES)
-    has_corner = steps < _FEW_STEPS and source.law not in _WITHOUT_CORNERS
-    panels = _PANELS_OF_CORNERS if has_corner else _PANELS
-    width = (_HIGHEST - _LOWEST) / panels
-    z = _LOWEST + width * (np.arange(panels)[:, np.newaxis] + rule.nodes)
+    width = (_HIGHEST - _LOWEST) / _PANELS
+    z = _LOWEST + width * (np.arange(_PANELS)[:, np.newaxis] + rule.nodes)
     weight = (np.exp(-z * z / 2) * rule.weights).ravel()
     x = source.law.at_score(z.reshape(-1, 1), source.shape[:, :1])[:, 0]
     sd = np.sqrt((weight * (x - 1) ** 2).sum() / weight.sum())

@@ -2,7 +2,7 @@
 
 import csv
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -210,7 +210,7 @@ def drawn(law: Source | None, some: tuple[float, float], size: tuple[int, ...]) 
     if law is not None:
         cv = law.shape[0, 0]
         z = rng.standard_normal(size)
-        draw = {
+        draw: dict[object, Callable[[], Floats]] = {
             Normal: lambda: 1 + cv * z,
             LogNormal: lambda: np.exp(np.sqrt(np.log1p(cv**2)) * z) / np.sqrt(1 + cv**2),
             Gamma: lambda: rng.gamma(cv**-2, cv**2, size),
@@ -219,12 +219,14 @@ def drawn(law: Source | None, some: tuple[float, float], size: tuple[int, ...]) 
             Pareto: lambda: pareto(rng, cv, size),
         }
         x = np.interp(rng.random(size), *table(law)) if law.law not in draw else draw[law.law]()
-    return np.where(rng.random(size) < some[0], some[1] * x, x)
+    slower: Floats = np.where(rng.random(size) < some[0], some[1] * x, x)
+    return slower
 
 
 def pareto(rng: np.random.Generator, cv: float, size: tuple[int, ...]) -> Floats:
     power = 1 + np.sqrt(1 + cv**-2)
-    return (power - 1) / power * (1 + rng.pareto(power, size))
+    x: Floats = (power - 1) / power * (1 + rng.pareto(power, size))
+    return x
 
 
 def table(law: Source) -> tuple[Floats, Floats]:
@@ -243,6 +245,9 @@ BRUTE: Sequence[tuple[Source | None, tuple[float, float]]] = [
     (source(Normal, (0.05, 0)), (0.01, 2.0)),
     (source(LogNormal, (0.05, 0)), (0.02, 3.0)),
     (source(Gamma, (0.3, 0)), (0.01, 2.0)),
+    (source(LogNormal, (0.4, 0)), (0.02, 2.0)),
+    (source(Pareto, (0.2, 0)), (0.05, 2.0)),
+    (source(Exponential, (0.5, 0)), (0.05, 3.0)),
     (None, (0.02, 2.0)),
 ]
 
@@ -342,6 +347,11 @@ def test_a_single_gpu_takes_the_mean_with_its_spikes() -> None:
     found = mean_of(source(Normal, (0.05, 0)), 10, spikes(0.1, 3.0))
     assert found.spikes is None
     assert pooled_slowest(fleet_of(1, found)).mean[0] == pytest.approx(1.2, rel=1e-12)
+
+
+def test_too_many_spikes_beside_a_heavy_tail_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"so heavy a tail .* in 1000 steps"):
+        mean_of(source(Pareto, (0.05, 0)), 1000, spikes(0.1, 3.0))
 
 
 def test_exponential_steps_are_erlang() -> None:

@@ -1,6 +1,7 @@
 """Distributions of means by doubling, against families that stay themselves and against scipy."""
 
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,7 @@ import pytest
 from scipy import integrate, optimize, special, stats
 
 from service.model.distributions import Floats, Gamma, Law, LogNormal, Pareto, Weibull
-from service.model.laws.doubling import HIGHEST, LOWEST, mean_of_steps
+from service.model.laws.doubling import HIGHEST, LOWEST, from_scores, mean_of_steps
 from service.model.laws.law import Light
 
 # Survival, from the middle to the tail of ten million GPUs.
@@ -19,7 +20,7 @@ def shape(cv: float) -> Floats:
     return np.array([[cv], [0.0]])
 
 
-@pytest.mark.parametrize("steps", [1, 2, 3, 10, 63, 1000, 100_000])
+@pytest.mark.parametrize("steps", [1, 2, 3, 10, 63, 1025, 100_000])
 @pytest.mark.parametrize("cv", [0.05, 0.3, 1.0])
 def test_means_of_gammas_are_gammas(cv: float, steps: int) -> None:
     curve = mean_of_steps(Gamma, shape(cv), steps)
@@ -28,6 +29,15 @@ def test_means_of_gammas_are_gammas(cv: float, steps: int) -> None:
     found = special.ndtr(-curve.score(x - 1))
     assert found[:-1] == pytest.approx(SURVIVAL[:-1], rel=2e-9)
     assert found[-1] == pytest.approx(SURVIVAL[-1], rel=5e-8)
+
+
+@pytest.mark.parametrize("steps", [33, 65_537])
+def test_a_single_step_beside_very_many(steps: int) -> None:
+    curve = mean_of_steps(Gamma, shape(0.3), steps)
+    k = steps / 0.09
+    x = stats.gamma.isf(SURVIVAL, k) / k
+    assert special.ndtr(-curve.score(x - 1)) == pytest.approx(SURVIVAL, rel=3e-5)
+    assert special.ndtr(-curve.score(x - 1))[:7] == pytest.approx(SURVIVAL[:7], rel=2e-9)
 
 
 class InverseGaussian(Light):
@@ -78,7 +88,7 @@ def above(law: Any, t: float) -> float:
     edges = np.unique([low, *points, half])
     total = sum(
         integrate.quad(lambda y: law.pdf(y) * law.sf(t - y), a, b, epsabs=0, epsrel=1e-11)[0]
-        for a, b in zip(edges[:-1], edges[1:], strict=True)
+        for a, b in pairwise(edges.tolist())
     )
     return float(2 * total + law.sf(half) ** 2)
 
@@ -143,3 +153,10 @@ def test_both_ways_agree_over_all_scores() -> None:
     curve = mean_of_steps(LogNormal, shape(0.5), 12)
     z = np.linspace(LOWEST + 0.01, 9.0, 500)
     assert curve.score(curve.beyond_one(z)) == pytest.approx(z, abs=1e-8)
+
+
+def test_curves_from_scores_alone() -> None:
+    curve = mean_of_steps(LogNormal, shape(0.5), 12)
+    again = from_scores(curve.score_of)
+    z = np.linspace(-7, 8, 50)
+    assert again.beyond_one(z) == pytest.approx(curve.beyond_one(z), rel=1e-7, abs=1e-9)
