@@ -9,6 +9,7 @@ import numpy as np
 
 from service.cli.evaluation_extras import extras_json, extras_tables
 from service.cli.evaluation_table import scenario_tables
+from service.jobs.evaluation_notices import notices_of
 from service.model import MODEL_VERSION
 from service.model.grid import Grid
 from service.model.kernel import Results
@@ -62,7 +63,8 @@ def write_table(
     grid: Grid, chunks: Iterable[Chunk], out: BinaryIO, extras: Mapping[str, Any]
 ) -> None:
     """One scenario: every result with its unit and meaning. A grid: one line a point."""
-    rows = list(_rows(grid, chunks))
+    computed = list(chunks)
+    rows = list(_rows(grid, computed))
     if not grid.axis_paths:
         _write_line(
             out,
@@ -74,6 +76,8 @@ def write_table(
         )
         if extras:
             _write_line(out, f"\n{extras_tables(extras)}")
+        for notice in notices_of(computed[0].results.columns):
+            _write_line(out, f"\nnote: {notice.detail}")
         return
     headings = [Heading(path) for path in grid.axis_paths]
     headings += [

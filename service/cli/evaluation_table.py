@@ -28,6 +28,24 @@ _SPREAD = (
     "spread_method",
 )
 
+_COMMUNICATION = (
+    "communication_ms",
+    "communication_latency_ms",
+    "communication_bandwidth_ms",
+    "exposed_communication_ms",
+    "hidden_communication_fraction",
+    "last_bucket_ms",
+    "best_num_buckets",
+    "overlap_gain_ms",
+    "compute_to_communication_ratio",
+    "idle_knee_ratio",
+    "collective_algorithm",
+    "num_data_parallel_ranks",
+    "break_even_extra_steps_fraction",
+    "gpu_hours_communication_latency",
+    "gpu_hours_communication_bandwidth",
+)
+
 Result = Mapping[str, Cell]
 
 
@@ -37,10 +55,13 @@ def scenario_tables(result: Result, *, period_days: int, total_steps: int | None
     Causes of the loss that cost nothing have no row.
     """
     hours = [name for name in _BY_NAME if name.startswith("gpu_hours")]
-    window = [name for name in hours if name not in {*_SPREAD, *_WORK}]
-    step = [name for name in _BY_NAME if name not in {*hours, *_SPREAD, *_WORK}]
-    parts = [
-        ("The step", _rows(result, step)),
+    elsewhere = {*_SPREAD, *_WORK, *_COMMUNICATION}
+    window = [name for name in hours if name not in elsewhere]
+    step = [name for name in _BY_NAME if name not in {*hours, *elsewhere}]
+    parts = [("The step", _rows(result, step))]
+    if result.get("communication_ms") or result.get("break_even_extra_steps_fraction") is not None:
+        parts.append(("Communication", _rows(result, _COMMUNICATION)))
+    parts += [
         (f"Fixed window: {whole(period_days)} days", _rows(result, window)),
     ]
     work = "Fixed work: a thousand steps"

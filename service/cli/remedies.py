@@ -57,7 +57,9 @@ def command(*, file: BinaryIO, output_format: str, price: str | None, currency: 
         trainard remedies scenario.json --price 2.10 --currency EUR --format csv > remedies.csv
 
     Each remedy is computed anew, and gives back the difference of the GPU-hours lost. Remedies are
-    e.g. [{"kind": "hot_spares", "counts": [1, 2, 4]}]; without the list all kinds are tried, and
+    e.g. [{"kind": "hot_spares", "counts": [1, 2, 4]}, {"kind": "local_steps", "steps": [10, 100],
+    "extra_steps_fraction": 0.02}, {"kind": "overlap_buckets", "num_buckets": [8, 25]}]; without the
+    list all kinds are tried, and
     those that do not apply are named with the reason. Exit code 2 and every fault with its place
     in the file when it cannot be computed.
     """

@@ -34,6 +34,10 @@ FIELDS = (
     Field(name="currency", kind="text"),
     Field(name="overrides", kind="text"),
 )
+PENALTY = (
+    "waiting less often may need more steps for the same progress, which is not assumed here: with "
+    "more of them than the break-even extra steps it does not pay; extra_steps_fraction takes yours"
+)
 _WORDS: Mapping[str, str] = {
     "count": "{:.0f} GPUs",
     "mean_hours": "{:g} h",
@@ -51,10 +55,11 @@ _WORDS: Mapping[str, str] = {
 
 def write_table(found: RemediesOut, out: BinaryIO) -> None:
     """A line a remedy, the best one first; then what does not apply, and why."""
-    days = found.scenario["period_days"]
+    lost = found.result.gpu_hours_lost or 0.0
     out.write(
-        f"lost in {days} days: {gpu_hours(found.result.gpu_hours_lost)} of "
-        f"{gpu_hours(found.result.gpu_hours_available)} GPU-hours\n\n".encode()
+        f"{'lost' if lost >= 0 else 'gained'} in {found.scenario['period_days']} days: "
+        f"{gpu_hours(abs(lost))} of {gpu_hours(found.result.gpu_hours_available)} "
+        "GPU-hours\n\n".encode()
     )
     # Only where something waits less often than every step.
     gains = any(remedy.break_even_extra_steps_fraction is not None for remedy in found.remedies)
@@ -72,6 +77,8 @@ def write_table(found: RemediesOut, out: BinaryIO) -> None:
     ]
     rows = [_cells(remedy, gains=gains, priced=priced) for remedy in found.remedies]
     out.write(f"{text_table(headings, rows)}\n".encode())
+    if gains:
+        out.write(f"note: {PENALTY}\n".encode())
     for notice in found.warnings:
         place = notice.pointer.rsplit("/", maxsplit=1)[-1]
         about = f"{_named(found.remedies[int(place)])}: " if place.isdigit() else ""

@@ -47,6 +47,21 @@ def command(*, file: BinaryIO, output_format: str) -> None:
         "cv": 0.05}}}, "unknown": {"path": "num_gpus"}, "seek": "largest",
         "target": {"column": "efficiency_fraction", "at_least": 0.9}}
 
+    Other questions, each with the scenario that has the unknown:
+
+        bandwidth for 95 % utilization: "unknown": {"path":
+        "communication.link.bandwidth_gigabytes_per_s"}, "seek": "smallest",
+        "target": {"column": "useful_compute_fraction", "at_least": 0.95}
+
+        local steps H for a target: "unknown": {"path": "synchronization.steps"},
+        "seek": "smallest", "target": {"column": "useful_compute_fraction", "at_least": 0.9}
+
+        staleness that hides a delay: "unknown": {"path": "synchronization.staleness"},
+        "seek": "smallest", "target": {"column": "exposed_communication_ms", "at_most": 0}
+
+        largest round trip: "unknown": {"path": "communication.link.round_trip_ms"},
+        "seek": "largest", "target": {"column": "useful_compute_fraction", "at_least": 0.8}
+
     Exit code 0 with the answer, also that no value keeps the promise; 2 and every fault with its
     place in the file when the question cannot be asked.
     """

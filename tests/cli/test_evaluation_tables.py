@@ -113,3 +113,40 @@ def test_too_many_draws_are_refused_in_their_place(trainard: Program) -> None:
     refused = trainard("evaluate", "-", "--show", "sensitivity", stdin=json.dumps(scenario))
     assert refused.returncode == 2
     assert "/draws" in refused.stderr
+
+
+RING: dict[str, Any] = {
+    "kind": "ring",
+    "message_bytes": 1e9,
+    "link": {"latency_us": 10, "bandwidth_gigabytes_per_s": 50},
+}
+
+
+def test_communication_has_a_table_of_its_own(trainard: Program) -> None:
+    text = shown(trainard, communication=RING, overlap={"kind": "buckets", "num_buckets": 8})
+    found = rows(text, "Communication")
+    # 2 x 255 latencies of 10 us, and 2 x 255/256 of the bytes.
+    assert found["communication_latency_ms"][1:3] == ["5.10", "ms"]
+    assert found["communication_bandwidth_ms"][1] == "39.84"
+    assert found["collective_algorithm"][1] == "ring"
+    assert found["num_data_parallel_ranks"][1] == "256"
+    assert "break_even_extra_steps_fraction" not in found
+    assert not set(found) & set(rows(text, "The step"))
+    assert not {name for name in rows(text, "Fixed window") if name.startswith("communication")}
+
+
+def test_without_communication_there_is_no_such_table(trainard: Program) -> None:
+    nothing = {"kind": "fixed", "allreduce_ms": 0}
+    assert "\nCommunication\n" not in shown(trainard, communication=nothing)
+    stale = {"kind": "bounded_staleness", "staleness": 1, "delay_ms": 400}
+    text = shown(trainard, communication=nothing, synchronization=stale)
+    assert "break_even_extra_steps_fraction" in rows(text, "Communication")
+
+
+def test_what_is_to_be_noted_follows_the_tables(trainard: Program) -> None:
+    assert "note: " not in shown(trainard)
+    slow = {**RING, "link": {"latency_us": 1000, "bandwidth_gigabytes_per_s": 50}}
+    text = shown(trainard, communication=slow, overlap={"kind": "buckets", "num_buckets": 100})
+    *_, hurts, idle = text.split("\n\n")
+    assert hurts.startswith("note: overlap hurts: a step takes")
+    assert idle.startswith("note: GPUs idle: ")

@@ -93,3 +93,38 @@ def test_faults_are_named_with_their_place(trainard: Program, body: str, place: 
     assert done.returncode == 2
     assert f"  {place}" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_what_waits_less_often_shows_the_steps_that_would_eat_its_gain(
+    trainard: Program, example: Path
+) -> None:
+    scenario = changed(example, slow_groups=[])
+    asked = [
+        {"kind": "local_steps", "steps": [10]},
+        {"kind": "overlap_buckets", "num_buckets": [8], "contention_fraction": 0.1},
+        {"kind": "compress_gradients"},
+    ]
+    done = trainard("remedies", "-", stdin=json.dumps({"scenario": scenario, "remedies": asked}))
+    assert done.returncode == 0, done.stderr
+    (local,) = (line for line in done.stdout.splitlines() if line.startswith("local_steps"))
+    # 410 ms against 338.
+    assert "every 10 steps" in local
+    assert "21.30" in local.split()
+    assert "break-even extra steps [%]" in done.stdout
+    assert "note: waiting less often may need more steps" in done.stdout
+    assert "8 buckets, contention 0.1" in done.stdout
+    assert "not applicable: compress_gradients: the communication is a fixed time" in done.stdout
+    done = trainard(
+        "remedies", "-", stdin=json.dumps({"scenario": scenario, "remedies": asked[1:]})
+    )
+    assert "extra steps" not in done.stdout
+
+
+def test_a_gain_over_one_thing_after_the_other_is_called_one(
+    trainard: Program, example: Path
+) -> None:
+    hidden = {"kind": "none", "load_prefetch": True}
+    scenario = changed(example, slow_groups=[], overlap=hidden)
+    done = trainard("remedies", "-", stdin=json.dumps({"scenario": scenario}))
+    # 737 280 GPU-hours x 30 / 380
+    assert done.stdout.startswith("gained in 30 days: 58 206 of 737 280 GPU-hours\n")
