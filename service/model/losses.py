@@ -100,6 +100,9 @@ def _block(
     if (time_ratio == 1).all():
         # Differences of steps, not of ratios: for small losses these keep their digits.
         lost = available / step.per_work * (step.per_work - step.ideal)
+    above_nominal = np.where(
+        nominal.is_serial, lost, available - available * time_ratio * nominal.ms / step.per_work
+    )
     exposed = _exposed(columns, step, factors, nominal)
     return {
         "ideal_step_ms": step.ideal,
@@ -119,16 +122,14 @@ def _block(
         "gpu_hours_available": available,
         "gpu_hours_lost": lost,
         "gpu_hours_not_useful": available - causes["gpu_hours_useful"],
-        "gpu_hours_above_nominal": np.where(
-            nominal.is_serial, lost, available - available * time_ratio * nominal.ms / step.per_work
-        ),
+        "gpu_hours_above_nominal": above_nominal,
         "gpu_hours_lost_se": available
         * step.efficiency
         * (step.compute / step.mean)
         * factors.mean_se,
         **causes,
         **exposed,
-        **_groups(causes, lost),
+        **_groups(causes, above_nominal),
         **_work(columns, step),
     }
 
@@ -190,6 +191,7 @@ def _causes(
 
 
 def _groups(causes: dict[str, Floats], lost: Floats) -> dict[str, Floats]:
+    """Of what is lost against the same job at nominal speed: what overlap gives is no cause."""
     by_eviction = sum(
         causes[f"gpu_hours_{cause}"] for cause in ("episodes", "persistent", "node", "slow_groups")
     )

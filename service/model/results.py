@@ -101,7 +101,7 @@ _REDUCIBLE = (
         "Lost to transient variability and spikes: what waiting for each other less often can "
         "give back.",
     ),
-    _gpu_hours("irreducible", "The rest of what is lost."),
+    _gpu_hours("irreducible", "The rest of what is lost against nominal speed."),
 )
 
 _SPREAD = (
