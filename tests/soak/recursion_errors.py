@@ -73,11 +73,11 @@ def deviations(case: Case, seeds: int) -> tuple[float, float]:
 def by_law(classes: list[tuple[float, float]], pattern: Pattern, seeds: int, **given: Any) -> None:
     fleet = one_fleet(classes, **given)
     excess = []
-    for longest in (25.0, 1e9):
-        similarity.LONGEST_RATIO = longest
+    for longer in (1.25, 1e9):
+        similarity.LONGER = longer
         found = [simulated(fleet, pattern, seed, 1000).mean[0] - 1 for seed in range(seeds)]
         excess.append((np.mean(found), np.std(found, ddof=1) / seeds**0.5))
-    similarity.LONGEST_RATIO = 25.0
+    similarity.LONGER = 1.25
     (law, law_se), (direct, direct_se) = excess
     error = law / direct * np.hypot(law_se / law, direct_se / direct)
     print(f"{classes} {given} {pattern}:")

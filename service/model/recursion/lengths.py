@@ -67,7 +67,7 @@ def lengths_of(fleet: Fleet, pattern: Pattern, memory: Memory, draws: Ints) -> L
     period = memory.period
     blocking = np.zeros(fleet.num_points, dtype=np.bool_)
     if isinstance(pattern, Rounds):
-        blocking = (pattern.overlap_steps == 0) & (pattern.release_fraction == 1)
+        blocking = pattern.is_blocking
         # Every round begins with all ranks together again.
         burnt = np.where(blocking, period, _BURN * memory.num_steps + period)
     else:

@@ -18,6 +18,7 @@ from service.model.slowest.removal import slowest_class
 # A maximum of g normal numbers has about 1 / (1 + 0.8 ln g) of the variance of one.
 _OF_GROUP = 0.8
 _LARGEST = 1e15
+_SELDOM = 1e-4
 _TINY = 1e-100
 
 
@@ -27,6 +28,7 @@ class Memory(NamedTuple):
     slowest   mean factor of the slowest class that takes part, spikes included
     step      mean time of its step
     cv        spread of its steps over their mean, in the long run
+    jump      a seldom step's excess over the mean one, relative to it
     slack     steps that the pattern lets ranks be apart
     gate      steps from one wait to the next
     period    steps after which the pattern repeats
@@ -36,6 +38,7 @@ class Memory(NamedTuple):
     slowest: Floats
     step: Floats
     cv: Floats
+    jump: Floats
     slack: Floats
     gate: Floats
     period: NDArray[np.int64]
@@ -63,7 +66,7 @@ def memory_of(fleet: Fleet, pattern: Pattern) -> Memory:
         gate = np.ones(fleet.num_points)
     else:
         # Load is not part of what goes on after the release.
-        begun = pattern.load_ratio + pattern.release_fraction * slowest
+        begun = pattern.load_ratio + pattern.last_release * slowest
         free = pattern.overlap_steps + 1 - begun / step
         part = pattern.part_ratio
         if pattern.bucket_ratios is not None:
@@ -79,6 +82,7 @@ def memory_of(fleet: Fleet, pattern: Pattern) -> Memory:
         slowest=slowest,
         step=step,
         cv=cv,
+        jump=_jump(fleet) * slowest / step,
         slack=slack,
         gate=gate,
         period=period,
@@ -105,6 +109,18 @@ def _variance(fleet: Fleet) -> Floats:
         of_gpu *= 1 + p * (1 - p) * (beyond / (1 + p * beyond)) ** 2
     of_group = (of_gpu - 1) / (1 + _OF_GROUP * np.log(fleet.tensor_parallel_size))
     return (1 + of_group) * (1 + _square(fleet.replica)) - 1
+
+
+def _jump(fleet: Fleet) -> Floats:
+    """(points,) of a rank's factor, the largest of all sources."""
+    jump = np.zeros(fleet.num_points)
+    for source in (fleet.transient, fleet.replica):
+        if source is not None:
+            seldom = source.law.upper_quantile(np.full(fleet.num_points, _SELDOM), source.shape)
+            jump = np.maximum(jump, seldom - 1)
+    if fleet.spikes is not None:
+        jump = np.maximum(jump, fleet.spikes.slowdown / spike_mean(fleet) - 1)
+    return jump
 
 
 def _square(source: Source | None) -> Floats | float:

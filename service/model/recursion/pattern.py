@@ -81,5 +81,18 @@ class Rounds(_Columns):
     bucket_ratios: Floats | None = None
     contention_fraction: Floats | None = None
 
+    @property
+    def last_release(self) -> Floats:
+        """(points,) share of the compute after which the last of an exchange is ready."""
+        return (
+            self.release_fraction if self.bucket_ratios is None else self.release_fraction * 0 + 1
+        )
+
+    @property
+    def is_blocking(self) -> NDArray[np.bool_]:
+        """(points,) whether nobody goes on before the exchange of a finished step has ended."""
+        blocking: NDArray[np.bool_] = (self.overlap_steps == 0) & (self.last_release == 1)
+        return blocking
+
 
 Pattern = Staleness | Rounds

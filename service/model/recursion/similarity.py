@@ -20,11 +20,14 @@ from service.model.recursion.lasting import num_ranks
 from service.model.recursion.memory import Memory, correlated_steps, memory_of
 from service.model.recursion.pattern import Pattern, Staleness
 
-LONGEST_RATIO = 25.0
-"""Of slack / cv that is simulated as it is."""
+LONGER = 1.25
+"""Memories whose slack / cv exceeds the shorter one's by less are simulated as they are."""
 _RATIO = 20.0
+# A single step must be small against the slack, or ranks do not wander like Brownian motions.
+_JUMPS = 4.0
 LAW_ERROR = 0.02
 """Relative standard error of an excess that was scaled; measured in tests/soak."""
+_TINY = 1e-100
 _OVERSHOOT = 0.5826
 """-zeta(1/2) / sqrt(2 pi)."""
 # The slack must be wide against what ranks wander between two gates.
@@ -55,10 +58,11 @@ def similar(fleet: Fleet, pattern: Pattern) -> Similar:
     memory = memory_of(fleet, pattern)
     # Walls that are met only every so many steps are passed by more.
     walls = np.sqrt(memory.gate)
+    ratio = _ratio(memory)
     applies = _applies(fleet, pattern, memory, walls)
     cv = np.where(applies, memory.cv, 1.0)
-    staleness = np.clip(np.rint(_RATIO * cv), 1, np.maximum(np.floor(memory.slack), 1))
-    noise = np.maximum(staleness / (_RATIO * cv), 1)
+    staleness = np.clip(np.rint(ratio * cv), 1, np.maximum(np.floor(memory.slack), 1))
+    noise = np.maximum(staleness / (ratio * cv), 1)
     num_steps = 2 * (staleness / (cv * noise)) ** 2 / np.log(np.maximum(num_ranks(fleet), 2))
     applies &= correlated_steps(fleet) < _SHORT * num_steps
     farther = memory.slack + _OVERSHOOT * cv * walls
@@ -79,9 +83,15 @@ def similar(fleet: Fleet, pattern: Pattern) -> Similar:
     )
 
 
+def _ratio(memory: Memory) -> Floats:
+    """(points,) slack / cv of what is simulated instead."""
+    found: Floats = np.maximum(_RATIO, _JUMPS * memory.jump / np.maximum(memory.cv, _TINY))
+    return found
+
+
 def _applies(fleet: Fleet, pattern: Pattern, memory: Memory, walls: Floats) -> NDArray[np.bool_]:
     """(points,) where memories are long, and the slowest rank's own step is known."""
-    is_long = (memory.slack > LONGEST_RATIO * memory.cv) & (memory.cv > 0)
+    is_long = (memory.slack > LONGER * _ratio(memory) * memory.cv) & (memory.cv > 0)
     is_long &= memory.slack > _WIDE * memory.cv * walls
     # Of groups of GPUs, and of steps that a hidden load limits, it is not.
     is_long &= fleet.tensor_parallel_size == 1

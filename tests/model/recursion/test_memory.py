@@ -53,6 +53,13 @@ def test_autocorrelated_steps_add_up() -> None:
     assert memory.num_steps[0] == pytest.approx(10)
 
 
+def test_jump_of_seldom_steps() -> None:
+    fleet = one_fleet([(8, 1)], transient=("normal", 0.1))
+    assert memory_of(fleet, stale(1)).jump[0] == pytest.approx(0.3719, rel=1e-4)
+    fleet = one_fleet([(8, 1)], transient=("normal", 0.1), spikes=(0.1, 2.0))
+    assert memory_of(fleet, stale(1, load=1.1)).jump[0] == pytest.approx((2 / 1.1 - 1) / 2)
+
+
 def test_groups_vary_less() -> None:
     fleet = one_fleet([(64, 1)], transient=("normal", 0.1), tensor_parallel_size=8)
     rng = np.random.default_rng(0)
@@ -70,7 +77,11 @@ def test_rounds() -> None:
         **{name: getattr(given, name) for name in given.__dataclass_fields__}
         | {"release_shares": np.ones((2, 1)), "bucket_ratios": np.full((2, 1), 0.5)}
     )
-    assert memory_of(fleet, bucketed).slack[0] == 0.5
+    # The last of two buckets of half a step is ready when the step is done.
+    assert memory_of(fleet, bucketed).slack[0] == 0
+    assert not bucketed.is_blocking[0]
+    assert not rounds(2, release_fraction=0.5).is_blocking[0]
+    assert rounds(2).is_blocking[0]
 
 
 def test_what_does_not_vary_is_not_remembered() -> None:

@@ -43,6 +43,16 @@ def test_where_the_slowest_rank_has_no_known_rate_nothing_is_exchanged() -> None
     assert not similar(sticky, stale(100)).applies[0]
 
 
+def test_seldom_long_steps_must_be_short_against_the_slack() -> None:
+    # Spikes of 10 steps: 0.0001 x 81 of variance, a cv of 0.09.
+    fleet = one_fleet([(8, 1)], spikes=(1e-4, 10.0))
+    assert not similar(fleet, stale(40)).applies[0]
+    found = similar(fleet, stale(300))
+    assert found.applies[0]
+    assert found.pattern.staleness[0] == pytest.approx(4 * 9, rel=0.01)
+    assert found.noise[0] == pytest.approx(1, rel=0.02)
+
+
 def test_rounds_need_a_slack_beyond_what_a_round_wanders() -> None:
     fleet = one_fleet([(8, 1)], transient=NORMAL)
     assert similar(fleet, rounds(100, fragments=4, overlap_steps=5)).applies[0]
@@ -63,7 +73,7 @@ def test_excesses_agree_with_simulations_as_they_are(
 ) -> None:
     fleet = one_fleet([(16, 1)], **given)
     by_law = simulated(fleet, pattern, draws=1000)
-    monkeypatch.setattr(similarity, "LONGEST_RATIO", 1e9)
+    monkeypatch.setattr(similarity, "LONGER", 1e9)
     direct = simulated(fleet, pattern, seed=1, draws=1000)
     difference = by_law.mean[0] - direct.mean[0]
     assert abs(difference) < 4 * np.hypot(by_law.mean_se[0], direct.mean_se[0])
@@ -73,7 +83,7 @@ def test_excesses_agree_with_simulations_as_they_are(
 def test_lasting_differences_are_stretched_with_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
     fleet = one_fleet([(15, 1), (1, 1.001)], transient=NORMAL)
     by_law = simulated(fleet, stale(2))
-    monkeypatch.setattr(similarity, "LONGEST_RATIO", 1e9)
+    monkeypatch.setattr(similarity, "LONGER", 1e9)
     direct = simulated(fleet, stale(2), seed=1)
     assert by_law.mean[0] - 1.001 == pytest.approx(direct.mean[0] - 1.001, rel=0.2)
     assert by_law.mean[0] > 1.001
