@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from service.model.exchange.lines import Lines
+from service.model.exchange.shared_lines import StepLines
 from service.model.laws.law import Floats, Law
 from service.model.recursion.pattern import Pattern
 
@@ -104,8 +104,8 @@ class Fleet:
     common: Source | None = None
     spikes: Spikes | None = None
     episodes: Episodes | None = None
-    lines: Lines | None = None
-    rest_lines: Lines | None = None
+    lines: StepLines | None = None
+    rest_lines: StepLines | None = None
     round_steps: NDArray[np.int64] | None = None
     pattern: Pattern | None = None
 

@@ -16,9 +16,9 @@ from service.model.active import (
 from service.model.columns import COUNT, SPEED, Columns, Floats
 from service.model.distributions import Table, law_of
 from service.model.fleet import Episodes, Fleet, Source, Spikes
-from service.model.slowest.barrier import SMALLEST_CV
 from service.model.laws.averages import average_keys
 from service.model.patterns import pattern_of
+from service.model.slowest.barrier import SMALLEST_CV
 from service.model.step_lines import step_lines_of
 from service.model.times import compute_ms, outside_ms
 from service.model.waiting import (

@@ -5,9 +5,9 @@ from dataclasses import replace
 import numpy as np
 
 from service.model.columns import Columns, Floats
-from service.model.exchange.collectives import exchange_of, part_ms
 from service.model.exchange.bucket_queue import Runs
 from service.model.exchange.buckets import runs_of
+from service.model.exchange.collectives import exchange_of, part_ms
 from service.model.recursion.pattern import Pattern, Rounds, Staleness
 from service.model.times import compute_ms
 from service.model.waiting import BUCKETS, delay_ms, hides_load, is_local, staleness

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from service.model.causes import CAUSES, Factors, Mean, without_causes
 from service.model.clusters.spread import Spread, spread_of
 from service.model.columns import Columns, Floats
-from service.model.exchange.lines import Lines
+from service.model.exchange.shared_lines import StepLines
 from service.model.fleet import Fleet, Source
 from service.model.fleets import Structure
 from service.model.laws.empirical import Table
@@ -27,7 +27,7 @@ from service.model.slowest.sizes import slowest_of_sizes
 CLOSED_FORM = METHODS.index("closed_form")
 QUADRATURE = METHODS.index("quadrature")
 RECURSION = METHODS.index("recursion")
-PER_STEP = {"transient": None, "replica": None, "common": None, "spikes": None}
+PER_STEP: dict[str, Any] = {"transient": None, "replica": None, "common": None, "spikes": None}
 
 # More lines than these are quicker integrated together.
 _FEW_LINES = 4
@@ -229,7 +229,7 @@ def _alone(columns: Columns, fleet: Fleet, alone: Source) -> Factors:
     )
 
 
-def _lined(fleet: Fleet, source: Source, slowest: Slowest, lines: Lines) -> Slowest:
+def _lined(fleet: Fleet, source: Source, slowest: Slowest, lines: StepLines) -> Slowest:
     """E[h(S)]: of the first line a E[S] + b, and E[(S - s)+] for every rise of slope, at knot s."""
     if isinstance(source.law, Table) or len(lines.slope) > _FEW_LINES:
         return pooled_slowest(fleet)

@@ -81,8 +81,9 @@ def exchange_ms(document: Document, share: float) -> float:
 
 
 def compression_ms(document: Document) -> float:
-    """On the GPU, of a whole message."""
-    return float(document["communication"].get("compression_ms", 0.0))
+    """On the GPU, of a whole message; a single rank sends none."""
+    ranks = _used(document) // document["tensor_parallel_size"]
+    return float(document["communication"].get("compression_ms", 0.0)) if ranks > 1 else 0.0
 
 
 # Factors.
@@ -120,7 +121,10 @@ def lasting(document: Document, slowed: tuple[int, ...], clusters: int, rng: Rng
     for group in document.get("slow_groups", []):
         means[first : first + group["count"]] = 1 / group["speed_fraction"]
         first += group["count"]
-    factor = rng.permuted(np.tile(means, (clusters, 1)), axis=1)
+    factor = np.tile(means, (clusters, 1))
+    if "episodes" not in sources:
+        # A state of episodes knows how many of each speed are slowed.
+        factor = rng.permuted(factor, axis=1)
     if "persistent" in sources:
         factor *= _drawn(sources["persistent"], factor.shape, rng)
     if "node" in sources:

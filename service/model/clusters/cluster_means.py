@@ -23,7 +23,7 @@ from service.model.clusters.cluster_tops import (
     top_by_rank,
 )
 from service.model.clusters.episode_effects import NO_SLOWDOWN, Slowdown, effective
-from service.model.exchange.lines import Lines
+from service.model.exchange.shared_lines import StepLines
 from service.model.laws.law import Floats
 from service.model.slowest.nodes import mapped_legendre
 
@@ -73,7 +73,7 @@ def cluster_means(
     slowdown: Slowdown = NO_SLOWDOWN,
     *,
     varies_per_step: bool = True,
-    lines: Lines | None = None,
+    lines: StepLines | None = None,
 ) -> ClusterMeans:
     """Mean steps of the clusters, without their slowest GPUs, over all states.
 
@@ -124,7 +124,7 @@ def _integrated(
     )
 
 
-def _nodes(classes: Sequence[Class], top: Top, severity: float, lines: Lines | None) -> _Nodes:
+def _nodes(classes: Sequence[Class], top: Top, severity: float, lines: StepLines | None) -> _Nodes:
     step = classes[0].law.step
     high = np.exp(top.slowest[0]) * step.high(np.full(1, _ABOVE))[0]
     low = np.exp(top.slowest[1]) * step.low(-_EXPONENT)
@@ -147,7 +147,7 @@ def _nodes(classes: Sequence[Class], top: Top, severity: float, lines: Lines | N
     return _Nodes(t, _values(lines, t), np.diff(values), float(values[-1]))
 
 
-def _values(lines: Lines, t: Floats) -> Floats:
+def _values(lines: StepLines, t: Floats) -> Floats:
     """Of one point's lines."""
     values: Floats = lines.value(t[:, np.newaxis])[:, 0]
     return values

@@ -25,7 +25,7 @@ from service.model.clusters.unit_classes import (
     varies_per_step,
 )
 from service.model.clusters.unit_members import Composition
-from service.model.exchange.lines import Lines
+from service.model.exchange.shared_lines import StepLines
 from service.model.fleet import Fleet
 from service.model.laws.law import Floats
 
@@ -107,7 +107,7 @@ def _means(
     slowdown: Slowdown,
     *,
     varies_per_step: bool,
-    lines: Lines | None,
+    lines: StepLines | None,
 ) -> ClusterMeans:
     """A number of clusters at a time that does not move the results."""
     size = max(_AT_ONCE // max(one.num_drawn(num_removed) for one in classes), 1)

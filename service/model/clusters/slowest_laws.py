@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from service.model.exchange.lines import Lines
+from service.model.exchange.shared_lines import StepLines
 from service.model.fleet import Fleet
 from service.model.laws.empirical import Table
 from service.model.laws.law import Floats
@@ -46,7 +46,7 @@ class SlowestLaw(NamedTuple):
     above: Callable[[Floats], Floats]
     breaks: Floats
     groups: Groups | None = None
-    lines: Lines | None = None
+    lines: StepLines | None = None
 
 
 class Integral(NamedTuple):
@@ -77,7 +77,7 @@ def slowest_laws(fleet: Fleet) -> Iterator[SlowestLaw]:
             yield law if part.lines is None else _with_lines(law, part.lines)
 
 
-def _with_lines(law: SlowestLaw, lines: Lines) -> SlowestLaw:
+def _with_lines(law: SlowestLaw, lines: StepLines) -> SlowestLaw:
     return law._replace(breaks=breaks_with_knots(law.breaks, lines), groups=None, lines=lines)
 
 
@@ -106,7 +106,7 @@ def integral_of(law: SlowestLaw) -> Integral:
 
 
 def _values(
-    lines: Lines | None, t: Floats, weight: Floats, low: Floats
+    lines: StepLines | None, t: Floats, weight: Floats, low: Floats
 ) -> tuple[Floats, Floats, Floats]:
     """From factors t and weights of an integral over them to those of what a step takes."""
     if lines is None:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.model.clusters.cluster_spread import cluster_spread
+from service.model.clusters.common_lines import with_common_in_lines
 from service.model.clusters.even_spread import even_spread
 from service.model.clusters.lasting_spread import lasting_spread
 from service.model.clusters.narrow_steps import without_narrow_steps
@@ -43,8 +44,7 @@ def spread_of(
 
     Where the fleet has lines, m is what a step takes, as a factor.
 
-    NaN where it is not covered: backup workers beside lasting factors; lines beside a common and
-    lasting factors; GPUs of several speeds, or
+    NaN where it is not covered: backup workers beside lasting factors; GPUs of several speeds, or
     evicted ones, in tensor-parallel groups that share a replica's factor beside lasting factors.
     """
     found = empty_spread(fleet.num_points)
@@ -79,6 +79,7 @@ def _spread_of(
     """Of points whose sources all matter."""
     if not fleet.is_random:
         return even_spread(fleet)
+    fleet = with_common_in_lines(fleet)
     if fleet.persistent is None and fleet.node is None:
         return steady_spread(fleet, num_steps, window_hours)
     found = empty_spread(fleet.num_points)
@@ -105,8 +106,6 @@ def _lasting(
     """Where clusters differ for good."""
     found = empty_spread(fleet.num_points)
     exact = _is_exact(fleet)
-    if fleet.lines is not None and fleet.common is not None:
-        exact = np.zeros_like(exact)
     rows = np.flatnonzero(exact)
     put(found, rows, lasting_spread(fleet.part(rows)))
     rows = np.flatnonzero(~exact & _is_covered(fleet))
@@ -140,8 +139,6 @@ def _is_exact(fleet: Fleet) -> NDArray[np.bool_]:
 def _is_covered(fleet: Fleet) -> NDArray[np.bool_]:
     """(points,) where random clusters can be drawn."""
     covered: NDArray[np.bool_] = fleet.num_backup == 0
-    if fleet.lines is not None and fleet.common is not None:
-        covered = np.zeros_like(covered)
     if fleet.replica is not None:
         covered &= (fleet.num_removed == 0) | (fleet.tensor_parallel_size == 1)
     return covered

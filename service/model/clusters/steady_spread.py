@@ -17,7 +17,6 @@ from service.model.clusters.spread_types import QUADRATURE, SPREAD_PROBABILITIES
 from service.model.clusters.step_noise import Moments, slowest_moments, window_variance
 from service.model.fleet import Fleet
 from service.model.laws.law import Floats
-from service.model.slowest.pooled import pooled_slowest
 
 _SCORES = special.ndtri(SPREAD_PROBABILITIES)
 _MOST_NOISE = 0.1
@@ -30,10 +29,6 @@ def steady_spread(fleet: Fleet, num_steps: Floats, window_hours: Floats) -> Spre
     """About the expected slowest factor."""
     moments = slowest_moments(replace(fleet, episodes=None))
     variance = window_variance(fleet, moments, num_steps)
-    if fleet.lines is not None and fleet.common is not None:
-        # Lines of a product: the common factor moves the mean.
-        with_common = pooled_slowest(replace(fleet, episodes=None)).mean
-        moments = moments._replace(mean=with_common)
     if fleet.episodes is None:
         return normal_spread(moments.mean, variance, fleet.outside_ratio, _typical(fleet, moments))
     mean, rho = np.empty(fleet.num_points), fleet.outside_ratio

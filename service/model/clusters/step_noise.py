@@ -13,6 +13,7 @@ import numpy as np
 
 from service.model.clusters.slowest_correlation import inflation
 from service.model.clusters.slowest_laws import SlowestLaw, integral_of, slowest_laws
+from service.model.exchange.shared_lines import SharedLines
 from service.model.fleet import Fleet, Source
 from service.model.laws.law import Floats
 from service.model.slowest.barrier import moments_of
@@ -79,12 +80,10 @@ def window_variance(fleet: Fleet, moments: Moments, num_steps: Floats) -> Floats
         variance = variance * inflation(equal, fleet.autocorrelation)
     if fleet.common is not None and fleet.lines is None:
         variance = variance + _variance_of(fleet.common) * (moments.mean**2 + moments.variance)
-    elif fleet.common is not None and fleet.lines is not None:
-        # To first order: what the lines do to a slowest factor that is a little longer.
+    elif isinstance(fleet.lines, SharedLines):
+        # What the common factor does to a step whose slowest GPU is as slow as usual.
         slowest = slowest_moments(replace(fleet, lines=None)).mean
-        variance = variance + _variance_of(fleet.common) * (
-            slowest * fleet.lines.slope_at(slowest)
-        ) ** 2
+        variance = variance + fleet.lines.variance_at(slowest)
     of_mean: Floats = variance / np.maximum(num_steps, 1)
     return of_mean
 

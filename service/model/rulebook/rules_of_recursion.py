@@ -36,9 +36,11 @@ def _say_too_long(scenario: Scenario) -> tuple[str, str]:
     needed = float(steps_to_simulate(columns_of(scenario))[0])
     return (
         "/synchronization",
-        f"who waits for whom has no formula here, and a simulation of {needed:.2g} steps of single "
-        f"GPUs takes too long: at most {MAX_RANK_STEPS:.2g}. Fewer GPUs, draws or steps between "
-        "exchanges would do",
+        (
+            f"who waits for whom has no formula here, and a simulation of {needed:.2g} steps of "
+            f"single GPUs takes too long: at most {MAX_RANK_STEPS:.2g}. Fewer GPUs, draws or steps "
+            "between exchanges would do"
+        ),
     )
 
 

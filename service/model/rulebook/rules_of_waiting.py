@@ -115,15 +115,15 @@ def _say_too_long_overlap(scenario: Scenario) -> tuple[str, str]:
     local: Any = scenario.synchronization
     return (
         "/synchronization/overlap_steps",
-        f"{local.overlap_steps} overlapped steps, but every {local.steps / local.fragments:g} "
-        "steps begins another exchange: one must have ended",
+        (
+            f"{local.overlap_steps} overlapped steps, but every {local.steps / local.fragments:g} "
+            "steps begins another exchange: one must have ended"
+        ),
     )
 
 
 WAITING_RULES = (
-    Rule(
-        "not_one_bucket_size", _not_one_size, _say_not_one_size, "overlap.contention_fraction"
-    ),
+    Rule("not_one_bucket_size", _not_one_size, _say_not_one_size, "overlap.contention_fraction"),
     Rule("bucket_bytes_without_message", _no_message, _say_no_message, "overlap.bucket_bytes"),
     Rule("too_many_buckets", _too_many_buckets, _say_too_many_buckets, "overlap.bucket_bytes"),
     Rule("overlap_not_with_synchronization", _not_together, _say_not_together, None),

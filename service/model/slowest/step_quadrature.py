@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from service.model.exchange.lines import Lines
+from service.model.exchange.shared_lines import StepLines
 from service.model.fleet import Source
 from service.model.laws.law import Floats
 from service.model.slowest.barrier import PROBABILITIES
@@ -92,12 +92,12 @@ def _kind(table: Panels, steps: Steps, everywhere: NDArray[np.bool_]) -> Kinds:
     return Kinds(lambda v: np.exp(table.values(v)), steps.breaks, everywhere)
 
 
-def with_knots(steps: Steps, lines: Lines) -> Steps:
+def with_knots(steps: Steps, lines: StepLines) -> Steps:
     """The same steps with a break where one line gives way to the next: no node lies across."""
     return steps._replace(breaks=breaks_with_knots(steps.breaks, lines))
 
 
-def breaks_with_knots(breaks: Floats, lines: Lines) -> Floats:
+def breaks_with_knots(breaks: Floats, lines: StepLines) -> Floats:
     """(breaks, points) of log factors, and the knots between the first and the last of them."""
     knots = np.log(np.maximum(lines.knots, np.finfo(np.float64).tiny))
     inside = np.clip(knots, breaks[0], breaks[-1])
@@ -126,7 +126,7 @@ def nodes_of(steps: Steps) -> Nodes:
     return Nodes(v, weights, steps.above(v))
 
 
-def means_by_state(steps: Steps, nodes: Nodes, lines: Lines | None = None) -> Floats:
+def means_by_state(steps: Steps, nodes: Nodes, lines: StepLines | None = None) -> Floats:
     """(states, points) of the slowest factor, or of the lines' value there.
 
     E[h(S)] = h(lo) + the integral of h'(t) P(S > t) from lo on; with knots among the breaks h' is
