@@ -1,12 +1,12 @@
 """How many replications of how many steps: what `draws` means here.
 
 All replications of a point together measure 64 steps for each draw (in proportion fewer above 1 024
-ranks, and more below 64, up to 512), after a burn-in that is not measured. Where something lasts
-every replication is another cluster: one for 8 draws, in lanes of 8 and at least 64 (16 for many
-ranks); otherwise 16 of them (8 above 16 384 ranks, more below 64) give the standard error. A
-replication burns in 3 l* steps and a few periods of the pattern and measures at least 8 l* (4 l*
-above 16 384 ranks, 2 l* of clusters that differ), l* the memory (`memory.py`), and at least some
-hundred steps.
+ranks, and more below 64, up to 512; of a state of episodes its share), after a burn-in that is not
+measured. Where something lasts every replication is another cluster: one for 8 draws, in lanes of 8
+and at least 64 (16 for many ranks); otherwise 16 of them (8 above 16 384 ranks, more below 64) give
+the standard error. A replication burns in 3 l* steps and a few periods of the pattern and measures
+at least 8 l* (4 l* above 16 384 ranks, 2 l* of clusters that differ), l* the memory (`memory.py`),
+and at least some hundred steps.
 """
 
 from typing import NamedTuple
@@ -47,8 +47,10 @@ class Lengths(NamedTuple):
     measured: Ints
 
 
-def lengths_of(fleet: Fleet, pattern: Pattern, memory: Memory, draws: Ints) -> Lengths:
-    """Of points without episodes."""
+def lengths_of(
+    fleet: Fleet, pattern: Pattern, memory: Memory, draws: Ints, share: Floats
+) -> Lengths:
+    """Of points without episodes that stand for a share of the time each."""
     ranks = num_ranks(fleet)
     fewer = np.minimum(_MANY_RANKS / ranks, 1.0)
     # Wider arrays of few ranks take hardly more time.
@@ -63,7 +65,7 @@ def lengths_of(fleet: Fleet, pattern: Pattern, memory: Memory, draws: Ints) -> L
         few = np.clip(np.rint(_MOST_LANES * fewer), _FEWEST_LANES, _MOST_LANES)
         lanes = np.maximum(np.rint(draws * fewer / _DRAWS_PER_LANE), few)
         at_least = np.full(fleet.num_points, _MEASURE_EACH)
-    wanted = _STEPS_PER_DRAW * draws * fewer * more / (LANE * lanes)
+    wanted = _STEPS_PER_DRAW * draws * share * fewer * more / (LANE * lanes)
     period = memory.period
     blocking = np.zeros(fleet.num_points, dtype=np.bool_)
     if isinstance(pattern, Rounds):
@@ -88,7 +90,7 @@ def rank_steps_needed(fleet: Fleet, pattern: Pattern, draws: Ints) -> Floats:
     rows = states.point
     given = pattern.part(rows)
     memory = similar(states.fleet, given).memory
-    lengths = lengths_of(states.fleet, given, memory, draws[rows])
+    lengths = lengths_of(states.fleet, given, memory, draws[rows], states.weight)
     steps = LANE * lengths.num_lanes * (lengths.burnt + lengths.measured).astype(np.float64)
     needed = np.bincount(rows, steps * num_ranks(states.fleet), fleet.num_points)
     return np.asarray(needed, dtype=np.float64)

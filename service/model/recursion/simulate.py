@@ -30,6 +30,7 @@ MOST_RANK_STEPS = 10 * MAX_RANK_STEPS
 _TOGETHER = 1 << 16
 # With fewer replications the expectation over clusters is no control.
 _ENOUGH = 16
+_HARDLY_EVER = 1e-7
 _TINY = 1e-100
 
 Ints = NDArray[np.int64]
@@ -61,7 +62,7 @@ def simulate(fleet: Fleet, pattern: Pattern, seed: Ints, draws: Ints) -> Simulat
     states = states_of_points(_without_lines(fleet))
     given = pattern.part(states.point)
     alike = similar(states.fleet, given)
-    lengths = lengths_of(states.fleet, given, alike.memory, draws[states.point])
+    lengths = lengths_of(states.fleet, given, alike.memory, draws[states.point], states.weight)
     of_state = LANE * lengths.num_lanes * (lengths.burnt + lengths.measured) * 1.0
     of_state *= num_ranks(states.fleet)
     rank_steps = np.bincount(states.point, of_state, fleet.num_points)
@@ -124,17 +125,19 @@ def _parts(points: _Points, rows: NDArray[np.intp]) -> dict[int, _Part]:
 
 
 def _unseen(points: _Points) -> Floats:
-    """(points,) error by the few clusters in which two ranks are about as slow.
+    """(points,) error by what is too seldom for the replications to show.
 
-    They have an excess of about cv^2 / 2 slack, the others hardly any. If one less were among the
-    replications than should be, that is what would be missing.
+    Clusters in which two ranks are about as slow have an excess of about cv^2 / 2 slack, the others
+    hardly any: what one such cluster less than expected would leave out. Besides, a rank that is
+    hardly ever the last one.
     """
+    seldom = np.where(num_ranks(points.fleet) > 1, _HARDLY_EVER, 0.0)
     if not differ(points.fleet):
-        return np.zeros(points.fleet.num_points)
+        return seldom
     memory = points.similar.memory
     slack = memory.slack + memory.cv * np.sqrt(memory.gate)
     pair = memory.step * memory.cv**2 / (2 * np.maximum(slack, _TINY))
-    unseen: Floats = pair / (LANE * points.lengths.num_lanes)
+    unseen: Floats = np.hypot(pair / (LANE * points.lengths.num_lanes), seldom)
     return unseen
 
 
