@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from service.model.results import ATTRIBUTION_COLUMNS, COLUMNS, Column
+from service.model.results import ATTRIBUTION_COLUMNS, COLUMNS, COMMUNICATION_COLUMNS, Column
 from service.reports.digits import percent, whole
 from service.reports.export_fields import Cell
 from service.reports.tables import Heading, shown_value, text_table
@@ -28,23 +28,8 @@ _SPREAD = (
     "spread_method",
 )
 
-_COMMUNICATION = (
-    "communication_ms",
-    "communication_latency_ms",
-    "communication_bandwidth_ms",
-    "exposed_communication_ms",
-    "hidden_communication_fraction",
-    "last_bucket_ms",
-    "best_num_buckets",
-    "overlap_gain_ms",
-    "compute_to_communication_ratio",
-    "idle_knee_ratio",
-    "collective_algorithm",
-    "num_data_parallel_ranks",
-    "break_even_extra_steps_fraction",
-    "gpu_hours_communication_latency",
-    "gpu_hours_communication_bandwidth",
-)
+_LOAD = "exposed_load_ms"
+_COMMUNICATION = tuple(name for name in COMMUNICATION_COLUMNS if name != _LOAD)
 
 Result = Mapping[str, Cell]
 

@@ -219,6 +219,8 @@ _COMMUNICATION = (
     _gpu_hours("communication_bandwidth", "Of gpu_hours_communication, exposed bandwidth."),
 )
 
+COMMUNICATION_COLUMNS = tuple(column.name for column in _COMMUNICATION)
+
 COLUMNS: tuple[Column, ...] = (
     _ms("ideal_step_ms", "Load + compute + communication at nominal speed, nobody waits."),
     _ms("step_mean_ms", "Expected step: everybody waits for the slowest GPU."),

@@ -10,12 +10,10 @@ from numpy.typing import NDArray
 from service.model.active import is_active, num_removed
 from service.model.columns import Columns, Floats
 from service.model.problems import InvalidScenario, Problem
-from service.model.results import METHODS
 from service.model.rules import failures
 from service.model.simulated_points import is_simulated, rank_steps
 
 FEWEST_DRAWS = 16
-RECURSION = METHODS.index("recursion")
 MOST_DRAWS = 20_000
 """Of each of some hundred points that are answered at once."""
 MOST_RANK_STEPS = 4e8
@@ -60,9 +58,7 @@ def _scaled(name: str, found: Mapping[str, NDArray[Any]]) -> tuple[Floats, str]:
     if name in _WITH_THE_STEP:
         return relative * found[name], ""
     if name == "slowest_compute_mean_ms":
-        # Where steps are simulated it is that of what lasts, which is not.
-        simulated = found["method"] == RECURSION
-        return np.where(simulated, 0.0, relative * found["step_mean_ms"]), ""
+        return relative * found["step_mean_ms"], ""
     return np.where(found["gpu_hours_lost_se"] > 0, np.nan, 0.0), ""
 
 
