@@ -79,7 +79,9 @@ def test_labels_count_from_one_in_the_order_of_the_declaration() -> None:
     assert found["synchronization.kind"].can_be_set
     assert found["failures.checkpoint_interval_s"].words == ("optimal",)
     assert found["communication.kind"].labels[:3] == ("fixed", "ring", "tree")
-    assert found["communication.link.preset"].labels == found["communication.intra_link.preset"].labels
+    assert (
+        found["communication.link.preset"].labels == found["communication.intra_link.preset"].labels
+    )
     assert found["variability.common.allow_extrapolation"].labels == ("false", "true")
 
 
