@@ -24,7 +24,7 @@ from service.model.laws.mean_law import MeanLaw
 from service.model.laws.normal import Normal
 from service.model.laws.piecewise import Pieces
 from service.model.laws.shifted_gamma import ShiftedGamma
-from service.model.laws.spiked_means import Steps, spiked_score_curve
+from service.model.laws.spiked_means import Steps, is_countable, spiked_score_curve
 from service.model.laws.step_atoms import atoms_of_step
 
 _SKEW_OF_EXPONENTIAL = 2.0
@@ -76,8 +76,7 @@ def averaged(
     key = average_keys(source, spikes, steps)
     if (key != key[0]).any():
         raise ValueError("steps: these points do not share a distribution of their mean")
-    one = _OneMean(*_parameters(source), *_spike(spikes), int(steps[0]))
-    found = _law_of_mean(one)
+    found = _law_of_mean(_one_mean(source, spikes, int(steps[0])))
     if spikes is not None:
         ones = ones + spikes.probability * (spikes.slowdown - 1)
     if found is None:
@@ -106,6 +105,24 @@ def average_keys(
     key[:, steps == 1] = 0
     _, found = np.unique(key, axis=1, return_inverse=True)
     return found.ravel().astype(np.int64)
+
+
+def are_known(
+    source: Source | None, spikes: Spikes | None, steps: NDArray[np.int64]
+) -> NDArray[np.bool_]:
+    """(points,) where `averaged` has an answer for independent steps, whatever the key.
+
+    It has none for very many spikes beside a heavy tail.
+    """
+    keys = average_keys(source, spikes, steps)
+    _, first, point = np.unique(keys, return_index=True, return_inverse=True)
+    found = []
+    for row in first.tolist():
+        here = slice(row, row + 1)
+        of_source = None if source is None else source.part(here)
+        of_spikes = None if spikes is None else spikes.part(here)
+        found.append(_is_known(_one_mean(of_source, of_spikes, int(steps[row]))))
+    return np.array(found, dtype=np.bool_)[point]
 
 
 def variance_ratio(steps: NDArray[np.int64], autocorrelation: Floats) -> Floats:
@@ -140,16 +157,14 @@ class _OneMean(NamedTuple):
     steps: int
 
 
-def _parameters(source: Source | None) -> tuple[Law | None, tuple[float, ...]]:
-    if source is None:
-        return None, ()
-    return source.law, tuple(np.nan_to_num(source.shape[:, 0]).tolist())
-
-
-def _spike(spikes: Spikes | None) -> tuple[float, float]:
-    if spikes is None:
-        return 0.0, 1.0
-    return float(spikes.probability[0]), float(spikes.slowdown[0])
+def _one_mean(source: Source | None, spikes: Spikes | None, steps: int) -> _OneMean:
+    """Of the first point."""
+    law, parameters, probability, slowdown = None, (), 0.0, 1.0
+    if source is not None:
+        law, parameters = source.law, tuple(np.nan_to_num(source.shape[:, 0]).tolist())
+    if spikes is not None:
+        probability, slowdown = float(spikes.probability[0]), float(spikes.slowdown[0])
+    return _OneMean(law, parameters, probability, slowdown, steps)
 
 
 @lru_cache(maxsize=64)
@@ -170,10 +185,23 @@ def _law_of_mean(one: _OneMean) -> tuple[MeanLaw, float] | None:
 
 def _curve_and_power(one: _OneMean, atoms: Atoms, shape: Floats) -> tuple[Pieces, float | None]:
     """Of steps with spikes, or observed ones."""
-    begins_smoothly = one.law in _WITHOUT_CORNER or one.steps >= _MANY_STEPS
-    is_light_one = atoms.is_bounded or (begins_smoothly and is_light(atoms, one.steps))
-    if one.law is None or is_light_one:
+    if one.law is None or _is_by_transform(one, atoms):
         return score_curve(atoms, one.steps), None
     power = one.law.tail_power(shape)
     given = Steps(one.law, shape, one.probability, one.slowdown, one.steps)
     return spiked_score_curve(given), None if power is None else float(power[0])
+
+
+def _is_by_transform(one: _OneMean, atoms: Atoms) -> bool:
+    begins_smoothly = one.law in _WITHOUT_CORNER or one.steps >= _MANY_STEPS
+    return atoms.is_bounded or (begins_smoothly and is_light(atoms, one.steps))
+
+
+@lru_cache(maxsize=64)
+def _is_known(one: _OneMean) -> bool:
+    if one.law is None or one.probability == 0 or one.steps == 1:
+        return True
+    shape = np.array(one.parameters)[:, np.newaxis]
+    atoms = atoms_of_step(Source(law=one.law, shape=shape), one.probability, one.slowdown)
+    given = Steps(one.law, shape, one.probability, one.slowdown, one.steps)
+    return _is_by_transform(one, atoms) or is_countable(given)

@@ -28,18 +28,20 @@ _FIRST, _STEP = 1.5, 2.0
 _LOWEST, _HIGHEST = -7.5, 10.5
 _ENOUGH = 7.0
 _MOST_TILTS = 60
-_MOST_GROWTH = 2.0
-_FEWEST, _MOST = 256, 131_072
+_MOST_CHANGE = 2.0
+_FEWEST, _MOST = 256, 65_536
 # Standard deviations of the finest bump up to which phi is needed, and its length in panels.
 _REACH, _PANEL = 9.0, 1.2
-_SHORTEST_PANEL = 0.01
+_SHORTEST_PANEL, _MOST_PANELS = 0.01, 1000
 _FINER, _STENCIL = 2, 12
 _DELTAS = np.geomspace(0.3, 15.0, 10)
 _SMALLEST = -0.999
 # Of the spread: tilts narrower than this are at an end. And the score beyond it.
 _NARROWEST, _HAIR, _END = 1e-6, 1e-7, 38.0
-# Modes for laws with jumps, whose phi never vanishes.
-_MODES_OF_JUMPS = 16_384
+# Modes for laws with jumps, whose phi never vanishes, for a period of a standard deviation. And the
+# part of the variance that smoothing may take from the steps.
+_MODES_OF_JUMPS, _MOST_OF_JUMPS = 1000, 32_768
+_MOST_SHRUNK = 1e-3
 _HEAVY = 1e-9
 _ROUND_OFF = 3e-13
 
@@ -129,13 +131,12 @@ def score_curve(atoms: Atoms, steps: int) -> Pieces:
         if left >= right:
             continue
         inverse = _inverse(atoms, steps, tilt)
-        num_panels = int(np.ceil((right - left) / inverse.panel))
+        num_panels = int(min(np.ceil((right - left) / inverse.panel), _MOST_PANELS))
         of_window = np.linspace(np.log1p(left), np.log1p(right), num_panels + 1)
         edges.append(of_window[:-1])
         scores.append(_scores(tilt, inverse, np.expm1(nodes_of(of_window))))
     edges.append(np.log1p(ends[-1:]))
-    if atoms.is_bounded:
-        _add_ends(edges, scores, ends[-1] - ends[0])
+    _add_ends(edges, scores, ends[-1] - ends[0])
     return through(np.concatenate(edges), np.concatenate(scores))
 
 
@@ -143,10 +144,12 @@ def _add_ends(edges: list[Floats], scores: list[Floats], width: float) -> None:
     """What lies at the smallest and the largest value itself lies within a hair of them."""
     hair, places = _HAIR * width, nodes_of(np.array([0.0, 1.0]))
     low, high = scores[0][0], scores[-1][-1]
-    edges.insert(0, edges[0][:1] - hair)
-    scores.insert(0, -_END + (low + _END) * places)
-    edges.append(edges[-1][-1:] + hair)
-    scores.append(high + (_END - high) * places)
+    if low > _LOWEST:
+        edges.insert(0, edges[0][:1] - hair)
+        scores.insert(0, -_END + (low + _END) * places)
+    if high < _HIGHEST:
+        edges.append(edges[-1][-1:] + hair)
+        scores.append(high + (_END - high) * places)
 
 
 def _tilts(atoms: Atoms, steps: int, sign: float) -> list[_Tilt]:
@@ -158,8 +161,8 @@ def _tilts(atoms: Atoms, steps: int, sign: float) -> list[_Tilt]:
     while len(found) < _MOST_TILTS and abs(tilt.score) < last:
         step = step_in_sds / tilt.sd
         further = _tilt(atoms, steps, tilt.rate + sign * step)
-        # Where the next bump takes over, in small steps.
-        while further.sd > _MOST_GROWTH * tilt.sd:
+        # Where the next bump takes over, or an end comes near, in small steps.
+        while not tilt.sd / _MOST_CHANGE <= further.sd <= tilt.sd * _MOST_CHANGE:
             step /= 2
             further = _tilt(atoms, steps, tilt.rate + sign * step)
         is_heavy = sign > 0 and not atoms.is_bounded and further.at_end > _HEAVY
@@ -192,7 +195,7 @@ def _inverse(atoms: Atoms, steps: int, tilt: _Tilt) -> _Inverse:
     period = high - low
     whole_turn = 2 * np.pi / period
     most = min(max(group.reach for group in atoms.groups) * steps / whole_turn, _MOST)
-    wanted = float(_MODES_OF_JUMPS)
+    wanted = min(_MODES_OF_JUMPS * period / atoms.sd * np.sqrt(steps), _MOST_OF_JUMPS)
     if atoms.finest > 0:
         wanted = float(_REACH * np.sqrt(steps) / (atoms.finest * whole_turn))
     num_modes = fft.next_fast_len(int(np.clip(wanted, _FEWEST, max(most, _FEWEST))), real=True)
@@ -207,7 +210,9 @@ def _inverse(atoms: Atoms, steps: int, tilt: _Tilt) -> _Inverse:
     if rough:
         left = size[-num_modes // 16 :].max() / size[0]
         smooth = np.sqrt(2 * np.log(left / _ROUND_OFF)) / highest
-        shrunk = np.sqrt(max(1 - (smooth / _tilt(atoms, steps, 0.0).sd) ** 2, 0.0))
+        added = smooth * smooth * steps / atoms.sd**2
+        # Where rare spikes make the variance, to shrink them would be the larger fault.
+        shrunk = np.sqrt(1 - added) if added < _MOST_SHRUNK else 1.0
         terms = _terms(atoms, steps, tilt, period, num_modes, shrunk=shrunk, smooth=smooth)
     omega = 2 * np.pi / period * np.arange(num_modes)
     terms = terms * np.exp(-1j * omega * low)

@@ -85,6 +85,13 @@ def spiked_score_curve(given: Steps) -> Pieces:
     return found.score_of
 
 
+def is_countable(given: Steps) -> bool:
+    """Whether the numbers of spikes are few enough for `spiked_score_curve`."""
+    num_groups = _num_groups(given)
+    largest = -(-given.steps // num_groups)
+    return len(numbers_of_spikes(largest, given.probability)[0]) <= MOST_NUMBERS
+
+
 def _num_groups(given: Steps) -> int:
     """Into which the steps are divided, each of so many that its spikes leave no bumps.
 

@@ -27,7 +27,7 @@ from service.model.distributions import (
     table_of,
 )
 from service.model.fleet import Fleet, Source, Spikes
-from service.model.laws.averages import Averages, average_keys, averaged, variance_ratio
+from service.model.laws.averages import Averages, are_known, average_keys, averaged, variance_ratio
 from service.model.slowest.barrier import Groups, Slowest, moments_of, slowest_of
 from service.model.slowest.pooled import pooled_slowest
 from tests.model.fleets_for_tests import one_fleet
@@ -352,6 +352,18 @@ def test_a_single_gpu_takes_the_mean_with_its_spikes() -> None:
 def test_too_many_spikes_beside_a_heavy_tail_are_refused() -> None:
     with pytest.raises(ValueError, match=r"so heavy a tail .* in 1000 steps"):
         mean_of(source(Pareto, (0.05, 0)), 1000, spikes(0.1, 3.0))
+
+
+def test_which_points_are_known() -> None:
+    steps = np.array([1, 10, 1000, 1000, 1000])
+    some = Spikes(
+        probability=np.array([0.1, 0.1, 0.1, 1e-3, 0.1]), slowdown=np.array([3.0, 3, 3, 3, 1.01])
+    )
+    heavy = source(Pareto, *[(0.05, 0.0)] * 5)
+    assert are_known(heavy, some, steps).tolist() == [True, True, False, True, True]
+    assert are_known(source(Gamma, *[(0.05, 0.0)] * 5), some, steps).all()
+    assert are_known(heavy, None, steps).all()
+    assert are_known(None, some, steps).all()
 
 
 def test_exponential_steps_are_erlang() -> None:
