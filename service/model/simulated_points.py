@@ -1,17 +1,22 @@
 """Which points take a recursion over drawn steps, and how long it will be."""
 
-from typing import cast
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any, cast
 
 import numpy as np
 
-from service.model.active import is_active, occupancy, spikes_are_active
+from service.model.active import is_active, spikes_are_active
+from service.model.causes import CAUSES
 from service.model.columns import Columns, Floats
+from service.model.fleet import Fleet
 from service.model.fleets import structures_of
 from service.model.recursion.lengths import rank_steps_needed
 from service.model.recursion.pattern import Pattern
 from service.model.waiting import Mask, needs_recursion
 
 PER_STEP = ("transient", "replica", "common")
+FLEETING = (*PER_STEP, "spikes", "episodes")
 
 
 def is_simulated(columns: Columns) -> Mask:
@@ -26,24 +31,27 @@ def is_simulated(columns: Columns) -> Mask:
 def rank_steps(columns: Columns) -> Floats:
     """(points,) steps of single GPUs to draw; 0 where nothing is simulated.
 
-    All points must keep the rules. A point is simulated once as it is, and once for each cause of
-    its loss that leaves another in it that varies from step to step.
+    All points must keep the rules. A point is simulated once as it is, and once without each cause
+    of its loss that leaves another in it that varies from step to step.
     """
     found = np.zeros(columns.num_points)
     rows = np.flatnonzero(is_simulated(columns))
-    if not len(rows):
-        return found
-    part = columns.part(rows)
-    for structure in structures_of(part):
-        pattern = cast("Pattern", structure.fleet.pattern)
-        draws = structure.columns["draws"]
-        found[rows[structure.rows]] = rank_steps_needed(structure.fleet, pattern, draws)
-    found[rows] *= _num_runs(part)
+    if len(rows):
+        for structure in structures_of(columns.part(rows)):
+            draws = structure.columns["draws"]
+            found[rows[structure.rows]] = sum(
+                rank_steps_needed(fleet, cast("Pattern", fleet.pattern), draws)
+                for fleet in _simulated(structure.fleet)
+            )
     return found
 
 
-def _num_runs(columns: Columns) -> Floats:
-    sources = [is_active(columns, source) for source in PER_STEP]
-    sources += [spikes_are_active(columns), occupancy(columns) > 0]
-    number: Floats = np.sum(sources, axis=0).astype(np.float64)
-    return number
+def _simulated(fleet: Fleet) -> Iterator[Fleet]:
+    """The fleet, and without one cause after the other while it is still simulated."""
+    yield fleet
+    for cause in (cause for cause in CAUSES if cause in FLEETING):
+        if getattr(fleet, cause) is not None:
+            nothing: dict[str, Any] = {cause: None}
+            fleet = replace(fleet, **nothing)
+            if fleet.is_simulated:
+                yield fleet

@@ -5,6 +5,7 @@ from concurrent.futures import Future
 from datetime import UTC, datetime
 from typing import Any
 
+import numpy as np
 import pytest
 
 from service.db import batches as batch_rows
@@ -23,6 +24,7 @@ from service.jobs.workflows import HandedOverError, Workflows
 from service.model.axes import decode_axes
 from service.model.grid import Grid, build_grid
 from service.model.scenario import decode_scenario
+from service.model.simulated_points import rank_steps
 from service.settings import Limits
 from tests.jobs.batch_bodies import ACTOR, SEED, cancel, item, read, run, speeds, submit
 from tests.jobs.chunk_steps import end, record
@@ -74,6 +76,25 @@ def test_only_the_points_that_are_drawn_count() -> None:
     drawn = work_of(grid({"transient": NORMAL, "persistent": NORMAL}, speeds(100)))
     more = work_of(grid({"transient": NORMAL, "persistent": NORMAL}, speeds(100), draws=4000))
     assert plain.core_s < several.core_s < drawn.core_s < more.core_s
+
+
+def test_simulated_steps_count_as_draws_that_take_as_long() -> None:
+    stale = {"kind": "bounded_staleness", "staleness": 1}
+    delays = {"path": "synchronization.delay_ms", "values": [0, 50, 100]}
+    sizes = {"path": "num_gpus", "values": [8, 16]}
+    slow = {"slow_groups": [{"count": 10, "speed_fraction": 0.9}]}
+    found = grid({"transient": NORMAL}, delays, sizes, synchronization=stale, draws=16)
+    steps = rank_steps(found.columns(0, 6))
+    work = work_of(found)
+    assert work.draws == sum(-(-int(number) // 125) for number in steps) > 0
+    assert work.core_s > 6 * work_of(grid({"transient": NORMAL}, sizes)).core_s
+    # What breaks a rule is not simulated, nor is what is steady.
+    broken = grid({"transient": NORMAL}, delays, sizes, synchronization=stale, draws=16, **slow)
+    half = rank_steps(broken.columns(0, 6).part(np.array([1, 3, 5])))
+    assert work_of(broken).draws == sum(-(-int(number) // 125) for number in half)
+    assert work_of(grid({}, delays, synchronization=stale)).draws == 0
+    ways = {"path": "synchronization", "values": [{"kind": "every_step"}, stale]}
+    assert work_of(grid({"transient": NORMAL}, ways, num_gpus=8, slow_groups=[])).draws > 0
 
 
 def drawn(num_points: int, **changes: Any) -> dict[str, Any]:

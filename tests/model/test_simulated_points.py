@@ -64,9 +64,13 @@ def test_causes_that_leave_others_are_simulated_too() -> None:
     assert pattern is not None
     alone = rank_steps_needed(structure.fleet, pattern, one["draws"])
     assert rank_steps(one) == alone
-    # With transient, with spikes once transient is off.
-    both = scenario({"transient": NORMAL, "spikes": {"probability": 0.01, "slowdown": 2}})
-    (structure,) = structures_of(both)
-    pattern = structure.fleet.pattern
-    assert pattern is not None
-    assert rank_steps(both) == 2 * rank_steps_needed(structure.fleet, pattern, both["draws"])
+    # With transient and spikes, and with spikes once transient is off; as in `causes.py`.
+    spikes = {"spikes": {"probability": 0.01, "slowdown": 2}}
+    both, left = scenario({"transient": NORMAL, **spikes}), scenario(spikes)
+    (whole,), (rest,) = structures_of(both), structures_of(left)
+    expected = sum(
+        rank_steps_needed(part.fleet, pattern, both["draws"])
+        for part in (whole, rest)
+        if (pattern := part.fleet.pattern) is not None
+    )
+    assert rank_steps(both) == expected > alone

@@ -16,6 +16,7 @@ from service.model.scenario import apply_overrides, decode_scenario, full
 
 LINK = {"latency_us": 10.0, "bandwidth_gigabytes_per_s": 50.0}
 NODE = {"latency_us": 1.0, "bandwidth_gigabytes_per_s": 300.0}
+INSIDE = Link(latency_us=1.0, bandwidth_gigabytes_per_s=300.0)
 MESSAGE = {"parameters": 7e9, "compression_ratio": 2.0, "slowest_link_fraction": 0.5}
 RING: dict[str, Any] = {"kind": "ring", "link": LINK, **MESSAGE}
 FIXED = {"kind": "fixed", "allreduce_ms": 80}
@@ -151,7 +152,7 @@ def test_a_hierarchy_needs_the_links_inside_the_nodes() -> None:
         kept = {name: found[name] for name in MESSAGE}
         assert (found["kind"], kept) == ("hierarchical", MESSAGE)
         assert {name: found["intra_link"][name] for name in NODE} == NODE
-    given = Remedy(kind="hierarchical_collective", intra_link=Link(**NODE))
+    given = Remedy(kind="hierarchical_collective", intra_link=INSIDE)
     found = overrides(scenario(), given)["communication"]
     assert found["intra_link"]["bandwidth_gigabytes_per_s"] == 300
     already = scenario(communication={**RING, "kind": "hierarchical", "intra_link": NODE})
@@ -159,7 +160,7 @@ def test_a_hierarchy_needs_the_links_inside_the_nodes() -> None:
     faster = Link(preset="nvlink_5_2026_11")
     asked = RemedyRequest(kind="hierarchical_collective", intra_link=faster)
     assert settings(already, asked) == [{"intra_link": "nvlink_5_2026_11"}]
-    asked = RemedyRequest(kind="hierarchical_collective", intra_link=Link(**NODE))
+    asked = RemedyRequest(kind="hierarchical_collective", intra_link=INSIDE)
     (named,) = settings(scenario(), asked)
     assert named == {"intra_link": '{"latency_us":1.0,"bandwidth_gigabytes_per_s":300.0}'}
     assert reason(scenario(num_gpus=1), given) == NO_COMMUNICATION
@@ -175,13 +176,13 @@ def test_a_hierarchy_needs_the_links_inside_the_nodes() -> None:
 )
 def test_who_does_not_say_how_messages_travel_has_no_hierarchy(communication: Any) -> None:
     document = scenario(communication=communication)
-    given = Remedy(kind="hierarchical_collective", intra_link=Link(**NODE))
+    given = Remedy(kind="hierarchical_collective", intra_link=INSIDE)
     assert f"the communication is {communication['kind']}" in reason(document, given)
 
 
 def test_a_hierarchy_of_broken_nodes_is_told_with_the_rule() -> None:
     document = scenario(num_gpus=12)
-    asked = RemedyRequest(kind="hierarchical_collective", intra_link=Link(**NODE))
+    asked = RemedyRequest(kind="hierarchical_collective", intra_link=INSIDE)
     changes, (left_out,) = applicable(document, [asked])
     assert changes == []
     assert "12 data-parallel ranks do not fill nodes of 8" in left_out.reason

@@ -229,7 +229,7 @@ def test_the_columns_of_remedies_are_null_at_the_scenario_as_it_is() -> None:
 
 
 LINK = {"latency_us": 20.0, "bandwidth_gigabytes_per_s": 25.0}
-NODE = {"latency_us": 2.0, "bandwidth_gigabytes_per_s": 250.0}
+INSIDE = Link(latency_us=2.0, bandwidth_gigabytes_per_s=250.0)
 SIZE = 8e9
 
 
@@ -266,9 +266,8 @@ def test_compression_is_worth_the_steps_at_the_original_ideal() -> None:
 
 
 def test_a_hierarchy_is_worth_the_steps_at_the_original_ideal() -> None:
-    intra = Link(**NODE)
     _, columns, gains = tried(
-        linked(), RemedyRequest(kind="hierarchical_collective", intra_link=intra)
+        linked(), RemedyRequest(kind="hierarchical_collective", intra_link=INSIDE)
     )
     # 8 nodes of 8: 2 x 7/8 inside, 2 x 7/8 of an eighth between; min(2 x 7, 2 x 3) latencies.
     inside = 2 * 7 * 0.002 + 2 * 7 / 8 * SIZE / 250e6
