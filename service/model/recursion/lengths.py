@@ -57,7 +57,8 @@ def lengths_of(
     more = 2 ** np.floor(np.log2(np.clip(_FEW_RANKS / ranks, 1, _MORE_LANES)))
     # Nor do they help where a memory is long.
     fewest = _MEASURE * memory.num_steps * LANE * _FEWEST_LANES
-    more = np.where(fewest > _STEPS_PER_DRAW * draws, 1, more)
+    # All states of a point have as many replications.
+    more = np.where((fewest > _STEPS_PER_DRAW * draws) | (share < 1), 1, more)
     lanes = np.where(ranks > _MOST_RANKS, 1, _FEWEST_LANES * more)
     at_least = np.where(ranks > _MOST_RANKS, _MEASURE_MANY, _MEASURE)
     if differ(fleet):

@@ -35,10 +35,14 @@ class Run(NamedTuple):
 
 
 class Likeness(NamedTuple):
-    """Of what is simulated instead: see similarity.py; (points,) each."""
+    """Of what is simulated instead: see similarity.py; (points,) each.
+
+    expected   mean factor of a step of a rank, what lasts aside
+    """
 
     noise: Floats
     excess: Floats
+    expected: Floats
 
 
 def run_of(
@@ -55,7 +59,8 @@ def run_of(
     load: Floats | None = pattern.load_ratio[:, np.newaxis]
     slope, offset = lasting, None
     if likeness is not None:
-        slope, offset = _alike(lasting, pattern.load_ratio[:, np.newaxis], expected, likeness)
+        slope, offset = _alike(lasting, pattern.load_ratio[:, np.newaxis], likeness)
+        offset = offset[::size]
     elif not pattern.load_ratio.any():
         load = None
     tiles = _tiles(padded, size, lasting[0].size)
@@ -79,7 +84,7 @@ def run_of(
                 if size > 1:
                     of_step = of_step.reshape(-1, size, *of_step.shape[1:]).max(axis=1)
                 groups = slice(ranks.start // size, ranks.stop // size)
-                recursion.go(groups, of_step, load if offset is None else offset[ranks])
+                recursion.go(groups, of_step, load if offset is None else offset[groups])
             recursion.end()
             clock.stop(step + 1, recursion.front)
     num_steps = lengths.measured[:, np.newaxis]
@@ -154,11 +159,10 @@ class _Control:
         self.sum.ravel()[columns] += drawn.sum(axis=0) * self.slowest.ravel()[columns]
 
 
-def _alike(
-    lasting: Floats, load: Floats, expected: Floats, likeness: Likeness
-) -> tuple[Floats, Floats]:
+def _alike(lasting: Floats, load: Floats, likeness: Likeness) -> tuple[Floats, Floats]:
     """Slope and offset of a step in the factor: noise and differences of similar points."""
     noise, excess = likeness.noise[:, np.newaxis], likeness.excess[:, np.newaxis]
+    expected = likeness.expected[:, np.newaxis]
     mean = load + lasting * expected
     slowest = mean.max(axis=0)
     slope = lasting * noise

@@ -19,6 +19,7 @@ from service.model.laws.law import Floats
 from service.model.recursion.lasting import num_ranks
 from service.model.recursion.memory import Memory, correlated_steps, memory_of
 from service.model.recursion.pattern import Pattern, Staleness
+from service.model.slowest.removal import NO_GPU
 
 LONGER = 1.25
 """Memories whose slack / cv exceeds the shorter one's by less are simulated as they are."""
@@ -93,8 +94,11 @@ def _applies(fleet: Fleet, pattern: Pattern, memory: Memory, walls: Floats) -> N
     """(points,) where memories are long, and the slowest rank's own step is known."""
     is_long = (memory.slack > LONGER * _ratio(memory) * memory.cv) & (memory.cv > 0)
     is_long &= memory.slack > _WIDE * memory.cv * walls
-    # Of groups of GPUs, and of steps that a hidden load limits, it is not.
-    is_long &= fleet.tensor_parallel_size == 1
+    # Of unequal groups of GPUs, and of steps that a hidden load limits, it is not.
+    is_alike = (fleet.num_gpus > NO_GPU).sum(axis=0) == 1
+    if fleet.persistent is not None or fleet.node is not None:
+        is_alike &= False
+    is_long &= (fleet.tensor_parallel_size == 1) | is_alike
     if pattern.hidden_ratio is not None:
         is_long &= pattern.hidden_ratio == 0
     return is_long

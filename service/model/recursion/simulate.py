@@ -13,6 +13,7 @@ from service.model.fleet import Fleet
 from service.model.laws.law import Floats
 from service.model.recursion.episode_states import states_of_points
 from service.model.recursion.estimates import Estimate, estimate, standard_error
+from service.model.recursion.group_means import group_means
 from service.model.recursion.lasting import num_ranks
 from service.model.recursion.lengths import MAX_RANK_STEPS, Lengths, differ, lengths_of
 from service.model.recursion.memory import spike_mean
@@ -106,17 +107,18 @@ def _parts(points: _Points, rows: NDArray[np.intp]) -> dict[int, _Part]:
     for chunk in _chunks(points, rows):
         some, likeness, pattern = fleet.part(chunk), None, points.pattern.part(chunk)
         if alike.applies[chunk[0]]:
-            likeness = Likeness(alike.noise[chunk], alike.excess[chunk])
             # What all share shifts the ranks alike.
             some, pattern = replace(some, common=None), alike.pattern.part(chunk)
+            means = group_means(some)
+            likeness = Likeness(alike.noise[chunk], alike.excess[chunk], means)
         lengths = Lengths(*(column[chunk] for column in points.lengths))
         run = run_of(some, pattern, lengths, likeness, int(points.seed[chunk[0]]))
-        spikes = spike_mean(some)
+        expected_step = spike_mean(some) if likeness is None else likeness.expected
         for place, row in enumerate(chunk.tolist()):
             one = Run(*(values[place] for values in run))
             found = _estimated(
                 one,
-                own=pattern.load_ratio[place] + one.slowest * spikes[place],
+                own=pattern.load_ratio[place] + one.slowest * expected_step[place],
                 excess=float(alike.excess[row]) if likeness is not None else None,
                 expected_slowest=float(expected[row]),
             )

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from service.model.recursion import similarity
+from service.model.recursion.group_means import group_means
 from service.model.recursion.pattern import Pattern
 from service.model.recursion.similarity import similar
 from tests.model.fleets_for_tests import one_fleet
@@ -37,7 +38,11 @@ def test_where_the_slowest_rank_has_no_known_rate_nothing_is_exchanged() -> None
     assert not similar(fleet, hidden).applies[0]
     assert similar(fleet, replace(hidden, hidden_ratio=np.zeros(1))).applies[0]
     groups = one_fleet([(8, 1)], transient=NORMAL, tensor_parallel_size=2)
-    assert not similar(groups, stale(10)).applies[0]
+    assert similar(groups, stale(10)).applies[0]
+    unequal = one_fleet([(7, 1), (1, 1.1)], transient=NORMAL, tensor_parallel_size=2)
+    assert not similar(unequal, stale(10)).applies[0]
+    lasting = one_fleet([(8, 1)], transient=NORMAL, node=NORMAL, tensor_parallel_size=2)
+    assert not similar(lasting, stale(10)).applies[0]
     # Factors that remember each other for as long as the short memory.
     sticky = replace(fleet, autocorrelation=np.array([0.99]))
     assert not similar(sticky, stale(100)).applies[0]
@@ -78,6 +83,18 @@ def test_excesses_agree_with_simulations_as_they_are(
     difference = by_law.mean[0] - direct.mean[0]
     assert abs(difference) < 4 * np.hypot(by_law.mean_se[0], direct.mean_se[0])
     assert by_law.mean[0] - 1 == pytest.approx(direct.mean[0] - 1, rel=0.15)
+
+
+def test_groups_of_equal_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: dict[str, object] = {"transient": NORMAL, "replica": ("gamma", 0.02)}
+    fleet = one_fleet([(64, 1)], tensor_parallel_size=4, **given)
+    # Of four GPUs the slowest is 1.03 standard deviations above the mean.
+    own = float(group_means(fleet)[0])
+    assert own == pytest.approx(1 + 0.05 * 1.02938, abs=1e-3)
+    by_law = simulated(fleet, stale(2, load=0.1))
+    monkeypatch.setattr(similarity, "LONGER", 1e9)
+    direct = simulated(fleet, stale(2, load=0.1), seed=1)
+    assert by_law.mean[0] - own - 0.1 == pytest.approx(direct.mean[0] - own - 0.1, rel=0.15)
 
 
 def test_lasting_differences_are_stretched_with_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:

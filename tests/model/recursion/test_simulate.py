@@ -152,6 +152,14 @@ def test_lasting_states_are_weighed_by_time() -> None:
     assert found.mean_se[0] < 1e-9
 
 
+def test_states_with_short_and_with_long_memories() -> None:
+    given: dict[str, object] = {"transient": ("normal", 0.05), "episodes": (0.05, 1.5)}
+    found = simulated(one_fleet([(4, 1)], **given), stale(3, load=0.5), draws=100)
+    # Nobody, or somebody in an episode: 0.95^4 of the time 1.5, else 2.
+    nobody = 0.95**4
+    assert found.mean[0] == pytest.approx(1 / (nobody / 1.5 + (1 - nobody) / 2), rel=1e-3)
+
+
 def test_looser_is_faster_on_the_same_numbers_and_never_beyond_the_slowest() -> None:
     fleet = one_fleet([(31, 1), (1, 1.05)], transient=("lognormal", 0.3))
     means = [float(simulated(fleet, stale(s), draws=100).mean[0]) for s in (0, 1, 2, 4, 8)]
