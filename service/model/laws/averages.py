@@ -24,7 +24,12 @@ from service.model.laws.mean_law import MeanLaw
 from service.model.laws.normal import Normal
 from service.model.laws.piecewise import Pieces
 from service.model.laws.shifted_gamma import ShiftedGamma
-from service.model.laws.spiked_means import Steps, is_countable, spiked_score_curve
+from service.model.laws.spiked_means import (
+    Steps,
+    has_few_numbers,
+    is_countable,
+    spiked_score_curve,
+)
 from service.model.laws.step_atoms import atoms_of_step
 
 _SKEW_OF_EXPONENTIAL = 2.0
@@ -32,6 +37,9 @@ _CLOSED = (Normal, Gamma, ShiftedGamma, Exponential)
 # The density of the others begins with a corner; the mean of many steps has none that matters.
 _WITHOUT_CORNER = (Normal, LogNormal)
 _MANY_STEPS = 16
+# Gap between bumps in standard deviations of the sum of steps; and the cv of factors that stay
+# above 0.
+_WIDE_GAP, _NARROW = 100.0, 0.1
 
 
 class Averages(NamedTuple):
@@ -193,8 +201,15 @@ def _curve_and_power(one: _OneMean, atoms: Atoms, shape: Floats) -> tuple[Pieces
 
 
 def _is_by_transform(one: _OneMean, atoms: Atoms) -> bool:
+    if atoms.is_bounded:
+        return True
+    # Rare spikes far from a narrow factor: a grid over all would be too coarse for it.
+    width = one.parameters[0] * one.steps**0.5
+    has_gaps = one.slowdown - 1 > _WIDE_GAP * width and one.parameters[0] < _NARROW
+    if has_gaps and has_few_numbers(one.steps, one.probability):
+        return False
     begins_smoothly = one.law in _WITHOUT_CORNER or one.steps >= _MANY_STEPS
-    return atoms.is_bounded or (begins_smoothly and is_light(atoms, one.steps))
+    return begins_smoothly and is_light(atoms, one.steps)
 
 
 @lru_cache(maxsize=64)

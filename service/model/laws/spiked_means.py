@@ -85,6 +85,11 @@ def spiked_score_curve(given: Steps) -> Pieces:
     return found.score_of
 
 
+def has_few_numbers(steps: int, probability: float) -> bool:
+    """Whether the numbers of spikes that matter are so few that nothing else is faster."""
+    return len(numbers_of_spikes(steps, probability)[0]) <= _FEW_NUMBERS
+
+
 def is_countable(given: Steps) -> bool:
     """Whether the numbers of spikes are few enough for `spiked_score_curve`."""
     num_groups = _num_groups(given)
@@ -98,7 +103,7 @@ def _num_groups(given: Steps) -> int:
     One where the steps are too few for that, or the numbers of spikes few anyway.
     """
     _, shape, probability, slowdown, steps = given
-    if len(numbers_of_spikes(steps, probability)[0]) <= _FEW_NUMBERS:
+    if has_few_numbers(steps, probability):
         return 1
     cv = float(shape[0, 0])
     fewest = max(((slowdown - 1) / (_WIDEST_GAP * cv)) ** 2, _FEWEST_STEPS)

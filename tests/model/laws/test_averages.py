@@ -354,6 +354,17 @@ def test_too_many_spikes_beside_a_heavy_tail_are_refused() -> None:
         mean_of(source(Pareto, (0.05, 0)), 1000, spikes(0.1, 3.0))
 
 
+@pytest.mark.parametrize("cv", [2e-7, 1e-3])
+def test_rare_spikes_far_from_a_narrow_factor(cv: float) -> None:
+    # A round of 64 GPUs has a spike with 1 - (1 - p)^(64 H); two in it hardly ever.
+    steps, probability, slowdown = 6, 1e-6, 11.0
+    found = slowest(64, mean_of(source(Normal, (cv, 0)), steps, spikes(probability, slowdown)))
+    hit = 64 * steps * probability
+    without = 1 + cv / np.sqrt(steps) * 2.343733
+    expected = without * (1 - hit) + hit * (1 + (slowdown - 1) / steps)
+    assert found.mean[0] == pytest.approx(expected, abs=3e-6 if cv < 1e-6 else 1e-5)
+
+
 def test_which_points_are_known() -> None:
     steps = np.array([1, 10, 1000, 1000, 1000])
     some = Spikes(
