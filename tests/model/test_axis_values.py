@@ -341,3 +341,22 @@ def test_whole_structures_are_limited_since_each_is_decoded_by_itself() -> None:
     )
     many = read("load_ms", values=[0.0] * (MAX_STRUCTURES + 1), zipped=True)[0]
     assert many.length == MAX_STRUCTURES + 1
+
+
+def test_numbers_inside_of_documents_may_be_null_where_the_field_may() -> None:
+    link = {"bandwidth_gigabytes_per_s": 1, "round_trip_ms": 50, "window_bytes": 1e6}
+    ring = {"kind": "ring", "message_bytes": 1e6, "link": link}
+    document = full(decode_scenario({"num_gpus": 8, "compute_ms": 1, "communication": ring}))
+
+    path = "communication.link.window_bytes"
+    values, problems, _ = read(path, document=document, values=[None, 2e6])
+    assert problems == []
+    assert repr(values.columns[path].tolist()) == "[nan, 2000000.0]"
+    assert [values.value_at(place) for place in range(2)] == [None, 2e6]
+    ratio = "communication.compression_ratio"
+    _, (fault,), _ = read(ratio, document=document, values=[None])
+    assert fault.pointer == "/axes/0/values/0"
+    inside = "communication.intra_link.latency_us"
+    _, (fault,), _ = read(inside, document=document, values=[1])
+    assert (fault.code, fault.pointer) == ("unknown_path", "/axes/0/path")
+    assert "ring has no intra_link" in fault.detail

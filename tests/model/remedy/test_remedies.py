@@ -236,3 +236,12 @@ def test_slower_detection_and_what_is_optimal_already_are_no_remedies() -> None:
 def test_a_remedy_is_refused_where_there_is_nothing_to_remedy() -> None:
     with pytest.raises(DoesNotApplyError, match="no slow groups"):
         change_of(scenario(), Remedy(kind="replace_slow_gpus"))
+
+
+def test_a_request_knows_the_settings_that_it_gives() -> None:
+    assert RemedyRequest(kind="prefetch_load").given == ()
+    request = RemedyRequest(kind="local_steps", steps=(10,), extra_steps_fraction=0.0)
+    assert request.given == ("steps", "extra_steps_fraction")
+    # Every setting that a kind reads is one of a request.
+    settings = {name for names in SETTINGS.values() for name in names}
+    assert settings == set(RemedyRequest.__struct_fields__) - {"kind"}
