@@ -25,6 +25,8 @@ from service.model.recursion.similarity import similar
 
 MAX_RANK_STEPS = 1e9
 """Of one point; some 20 s. A point that needs more is not computed."""
+# However few ranks, a step takes about as long as this many.
+_LEAST_A_STEP = 1000
 _STEPS_PER_DRAW = 64
 _DRAWS_PER_LANE = 64
 _FEW_RANKS, _MORE_LANES = 64, 8
@@ -85,6 +87,14 @@ def lengths_of(
     return Lengths(lanes.astype(np.int64), burnt.astype(np.int64), measured.astype(np.int64))
 
 
+def rank_steps(fleet: Fleet, lengths: Lengths) -> Floats:
+    """(points,) steps of single GPUs that are drawn, counted as at least so many a step."""
+    replications = LANE * lengths.num_lanes
+    a_step = np.maximum(replications * num_ranks(fleet), _LEAST_A_STEP)
+    drawn: Floats = (lengths.burnt + lengths.measured) * a_step.astype(np.float64)
+    return drawn
+
+
 def rank_steps_needed(fleet: Fleet, pattern: Pattern, draws: Ints) -> Floats:
     """(points,) steps of single GPUs to draw, over all states of episodes."""
     states = states_of_points(fleet)
@@ -92,8 +102,7 @@ def rank_steps_needed(fleet: Fleet, pattern: Pattern, draws: Ints) -> Floats:
     given = pattern.part(rows)
     memory = similar(states.fleet, given).memory
     lengths = lengths_of(states.fleet, given, memory, draws[rows], states.weight)
-    steps = LANE * lengths.num_lanes * (lengths.burnt + lengths.measured).astype(np.float64)
-    needed = np.bincount(rows, steps * num_ranks(states.fleet), fleet.num_points)
+    needed = np.bincount(rows, rank_steps(states.fleet, lengths), fleet.num_points)
     return np.asarray(needed, dtype=np.float64)
 
 

@@ -75,9 +75,11 @@ def memory_of(fleet: Fleet, pattern: Pattern) -> Memory:
         period = pattern.steps // pattern.fragments
         gate = period.astype(np.float64)
     slack = np.maximum(slack, 0)
-    groups = np.maximum(num_ranks(fleet) // fleet.tensor_parallel_size, 2)
-    # Ranks that do not vary by themselves do not wander.
-    steps = np.where(cv > 0, 2 * (slack / np.maximum(cv, _TINY)) ** 2 / np.log(groups), 0)
+    groups = num_ranks(fleet) // fleet.tensor_parallel_size
+    # Ranks that do not vary by themselves, or are alone, do not wander apart.
+    wanders = (cv > 0) & (groups > 1)
+    steps = 2 * (slack / np.maximum(cv, _TINY)) ** 2 / np.log(np.maximum(groups, 2))
+    steps = np.where(wanders, steps, 0)
     return Memory(
         slowest=slowest,
         step=step,

@@ -93,6 +93,7 @@ def _ratio(memory: Memory) -> Floats:
 def _applies(fleet: Fleet, pattern: Pattern, memory: Memory, walls: Floats) -> NDArray[np.bool_]:
     """(points,) where memories are long, and the slowest rank's own step is known."""
     is_long = (memory.slack > LONGER * _ratio(memory) * memory.cv) & (memory.cv > 0)
+    is_long &= memory.num_steps > 0
     is_long &= memory.slack > _WIDE * memory.cv * walls
     # Of unequal groups of GPUs, and of steps that a hidden load limits, it is not.
     is_alike = (fleet.num_gpus > NO_GPU).sum(axis=0) == 1

@@ -15,7 +15,7 @@ from service.model.recursion.episode_states import states_of_points
 from service.model.recursion.estimates import Estimate, estimate, standard_error
 from service.model.recursion.group_means import group_means
 from service.model.recursion.lasting import num_ranks
-from service.model.recursion.lengths import MAX_RANK_STEPS, Lengths, differ, lengths_of
+from service.model.recursion.lengths import MAX_RANK_STEPS, Lengths, differ, lengths_of, rank_steps
 from service.model.recursion.memory import spike_mean
 from service.model.recursion.pattern import Pattern
 from service.model.recursion.runs import Likeness, Run, run_of
@@ -64,10 +64,9 @@ def simulate(fleet: Fleet, pattern: Pattern, seed: Ints, draws: Ints) -> Simulat
     given = pattern.part(states.point)
     alike = similar(states.fleet, given)
     lengths = lengths_of(states.fleet, given, alike.memory, draws[states.point], states.weight)
-    of_state = LANE * lengths.num_lanes * (lengths.burnt + lengths.measured) * 1.0
-    of_state *= num_ranks(states.fleet)
-    rank_steps = np.bincount(states.point, of_state, fleet.num_points)
-    covered = (fleet.num_backup == 0) & (rank_steps <= MOST_RANK_STEPS)
+    of_state = rank_steps(states.fleet, lengths)
+    drawn = np.bincount(states.point, of_state, fleet.num_points)
+    covered = (fleet.num_backup == 0) & (drawn <= MOST_RANK_STEPS)
     mean = np.full(fleet.num_points, np.nan)
     mean_se = np.full(fleet.num_points, np.nan)
     rows = np.flatnonzero(covered[states.point])
@@ -77,7 +76,7 @@ def simulate(fleet: Fleet, pattern: Pattern, seed: Ints, draws: Ints) -> Simulat
         of_point = np.flatnonzero(states.point == point).tolist()
         weight = states.weight[of_point]
         mean[point], mean_se[point] = _over_states([parts[row] for row in of_point], weight)
-    return Simulated(mean, mean_se, np.where(covered, rank_steps, 0.0))
+    return Simulated(mean, mean_se, np.where(covered, drawn, 0.0))
 
 
 def _without_lines(fleet: Fleet) -> Fleet:

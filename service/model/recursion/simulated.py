@@ -10,7 +10,7 @@ class Simulated(NamedTuple):
 
     mean            of a step, over steps and clusters
     mean_se         its standard error, from independent replications
-    num_rank_steps  how many steps of single GPUs were drawn
+    num_rank_steps  how many steps of single GPUs were drawn, at least 1000 a step
     """
 
     mean: Floats

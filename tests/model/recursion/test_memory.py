@@ -86,3 +86,4 @@ def test_rounds() -> None:
 
 def test_what_does_not_vary_is_not_remembered() -> None:
     assert memory_of(one_fleet([(8, 1)], common=("normal", 0.1)), stale(5)).num_steps[0] == 0
+    assert memory_of(one_fleet([(1, 1)], transient=("normal", 0.1)), stale(5)).num_steps[0] == 0
