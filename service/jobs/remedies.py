@@ -25,6 +25,7 @@ from service.model.fields import Scenario
 from service.model.kernel import Results, evaluate
 from service.model.problems import InvalidScenario
 from service.model.questions.sampling import (
+    MOST_RANK_STEPS,
     is_sampled,
     refuse_long_recursions,
     without_spread,
@@ -34,6 +35,7 @@ from service.model.remedy.remedy_gains import Gains, evaluated, num_units
 from service.model.remedy.remedy_grid import RemedyGrid, remedy_grid
 from service.model.remedy.remedy_kinds import NotApplicable, RemedyRequest
 from service.model.scenario import apply_overrides, decode_scenario, full
+from service.model.simulated_points import is_simulated, rank_steps
 from service.reports.money import CostStatus
 from service.reports.pricing import Cost
 
@@ -79,11 +81,10 @@ def answer(resolved: Resolved) -> RemediesOut:
     """
     scenario, rates = resolved.scenario, resolved.rates
     changes, left_out = applicable(scenario, resolved.requests)
-    grid = remedy_grid(scenario, changes)
-    _refuse_long(grid, resolved)
+    grid = _within_reach(resolved, changes, left_out)
     results, gains = evaluated(grid, with_spread=False)
     found = []
-    for point, change in enumerate(changes, start=1):
+    for point, change in enumerate(grid.changes, start=1):
         if np.isfinite(gains.given_back[point]):
             found.append(_remedy(resolved, change, results, gains, point))
         else:
@@ -106,14 +107,39 @@ def answer(resolved: Resolved) -> RemediesOut:
     )
 
 
-def _refuse_long(grid: RemedyGrid, resolved: Resolved) -> None:
-    """Refuse what would be sampled for longer than an answer at once has time for."""
-    columns = without_spread(grid.columns(0, grid.num_points), "gpu_hours_lost")
+def _within_reach(
+    resolved: Resolved, changes: list[Change], left_out: list[NotApplicable]
+) -> RemedyGrid:
+    """The grid of the remedies that an answer at once has time for; the others are left out.
+
+    Raises `InvalidError` where the scenario itself, or clusters that are drawn, take too long.
+    """
+    whole = remedy_grid(resolved.scenario, changes)
+    columns = without_spread(whole.columns(0, whole.num_points), "gpu_hours_lost")
+    simulated = is_simulated(columns)
     try:
-        is_sampled(columns)
-        refuse_long_recursions(columns)
+        is_sampled(columns.part(np.flatnonzero(~simulated | (np.arange(len(simulated)) == 0))))
+        refuse_long_recursions(columns.part(slice(1)))
     except InvalidScenario as error:
         raise _placed(error, resolved.overrides, inline=resolved.inline) from error
+    steps = rank_steps(columns)
+    spent, kept = steps[0], []
+    for change, needed in zip(changes, steps[1:].tolist(), strict=True):
+        if spent + needed <= MOST_RANK_STEPS:
+            spent += needed
+            kept.append(change)
+        else:
+            left_out.append(_too_long(change, needed))
+    return whole if len(kept) == len(changes) else remedy_grid(resolved.scenario, kept)
+
+
+def _too_long(change: Change, needed: float) -> NotApplicable:
+    reason = (
+        f"{needed:.1e} steps of single GPUs would be simulated, which takes too long for an answer "
+        "at once: fewer draws, this remedy alone, or a batch would do"
+    )
+    remedy = change.remedy
+    return NotApplicable(kind=remedy.kind, setting=remedy.setting, reason=reason)
 
 
 def _resolved(base: dict[str, Any], document: RemediesIn) -> Resolved:

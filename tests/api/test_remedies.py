@@ -284,3 +284,27 @@ def test_faults_of_the_scenario_are_placed_in_the_request(
     assert set(refused(client, problem_of, scenario=faulty)) == {
         *("/scenario/num_gpus", "/scenario/load_ms")
     }
+
+
+def test_what_takes_too_long_to_simulate_is_left_out_and_the_rest_is_answered(
+    client: Client,
+) -> None:
+    scenario = {
+        **SCENARIO,
+        "num_gpus": 131_072,
+        "variability": {"transient": {"kind": "normal", "cv": 0.05}},
+        "draws": 1_000_000,
+    }
+    asked = [{"kind": kind} for kind in ("delayed_update", "replace_slow_gpus", "local_steps")]
+    found = ranked(client, scenario=scenario, remedies=asked)
+    kinds = [each["kind"] for each in found["remedies"]]
+    assert sorted(kinds) == ["local_steps"] * 3 + ["replace_slow_gpus"]
+    (left_out,) = found["not_applicable"]
+    assert left_out["kind"] == "delayed_update"
+    assert "takes too long" in left_out["reason"]
+    # A shorter one is answered.
+    shorter = {**scenario, "num_gpus": 64, "draws": 500}
+    found = ranked(client, scenario=shorter, remedies=asked[:1])
+    assert [each["kind"] for each in found["remedies"]] == ["delayed_update"]
+    fewer = ranked(client, scenario={**shorter, "draws": 100_000}, remedies=asked[:1])
+    assert "steps of single GPUs would be simulated" in fewer["not_applicable"][0]["reason"]

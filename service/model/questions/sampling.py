@@ -16,7 +16,7 @@ from service.model.simulated_points import is_simulated, rank_steps
 FEWEST_DRAWS = 16
 MOST_DRAWS = 20_000
 """Of each of some hundred points that are answered at once."""
-MOST_RANK_STEPS = 4e8
+MOST_RANK_STEPS = 3e8
 """Of all points of an answer at once that are simulated step by step: some 20 s of one core."""
 _STATISTICS = {"p10": "p90", "p50": "p50", "p90": "p10"}
 OF_SPREAD = (
