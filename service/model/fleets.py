@@ -14,11 +14,10 @@ from service.model.active import (
     spikes_are_active,
 )
 from service.model.columns import COUNT, SPEED, Columns, Floats
-from service.model.distributions import Table, law_of
-from service.model.fleet import Episodes, Fleet, Source, Spikes
+from service.model.fleet import Episodes, Fleet
 from service.model.laws.averages import average_keys
 from service.model.patterns import pattern_of
-from service.model.slowest.barrier import SMALLEST_CV
+from service.model.sources import source_of, spikes_of
 from service.model.step_lines import step_lines_of
 from service.model.times import compute_ms, outside_ms
 from service.model.waiting import (
@@ -115,7 +114,7 @@ def _tables(columns: Columns, source: str) -> NDArray[np.int64]:
 
 def fleet_of(columns: Columns) -> Fleet:
     """The points, all of one structure."""
-    sources = {source: _source(columns, source) for source in SOURCES}
+    sources = {source: source_of(columns, source) for source in SOURCES}
     counts, factors = _merged(columns)
     has_episodes = columns.num_points > 0 and bool((occupancy(columns) > 0).any())
     has_spikes = bool(spikes_are_active(columns).any())
@@ -129,7 +128,7 @@ def fleet_of(columns: Columns) -> Fleet:
         num_removed=num_removed(columns),
         num_backup=num_backup(columns),
         autocorrelation=columns["variability.autocorrelation"],
-        spikes=_spikes(columns) if has_spikes else None,
+        spikes=spikes_of(columns) if has_spikes else None,
         episodes=_episodes(columns) if has_episodes else None,
         **waiting,
         **sources,
@@ -162,24 +161,6 @@ def _merged(columns: Columns) -> tuple[Floats, Floats]:
                 counts[earlier] += np.where(same, counts[later], 0.0)
                 counts[later] = np.where(same, 0.0, counts[later])
     return counts, factors
-
-
-def _source(columns: Columns, source: str) -> Source | None:
-    if columns.num_points == 0 or not is_active(columns, source)[0]:
-        return None
-    above = f"variability.{source}"
-    law = law_of(int(columns[f"{above}.kind"][0]), columns[f"{above}.quantiles"][0])
-    cv = np.fmax(columns[f"{above}.cv"], SMALLEST_CV)
-    if isinstance(law, Table):
-        cv = np.full(columns.num_points, law.cv)
-    return Source(law=law, shape=np.vstack([cv, columns[f"{above}.skew"]]))
-
-
-def _spikes(columns: Columns) -> Spikes:
-    return Spikes(
-        probability=columns["variability.spikes.probability"],
-        slowdown=columns["variability.spikes.slowdown"],
-    )
 
 
 def _episodes(columns: Columns) -> Episodes:

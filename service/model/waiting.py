@@ -6,6 +6,7 @@ from numpy.typing import NDArray
 from service.model.active import is_active, spikes_are_active
 from service.model.columns import Columns, Floats, kept_with_columns
 from service.model.distributions import FAMILIES
+from service.model.known_rounds import rounds_are_known
 from service.model.leaves import leaves
 
 Mask = NDArray[np.bool_]
@@ -92,7 +93,7 @@ def is_serial(columns: Columns) -> Mask:
 def averages_rounds(columns: Columns) -> Mask:
     """(points,) whether a round is as long as the largest of independent sums of steps.
 
-    So it is where only one factor varies from step to step, beside spikes, for single GPUs.
+    So it is where only one factor varies from step to step, for single GPUs, and its mean is known.
     """
     # Hidden loads make steps unlike: the last of a round hides its own behind the exchange.
     several = (interval_steps(columns) > 1) & is_blocking(columns) & ~hides_load(columns)
@@ -110,6 +111,8 @@ def averages_rounds(columns: Columns) -> Mask:
         & (single | ~(transient | replica | spikes))
         & (normal | ~correlated)
     )
+    rows = np.flatnonzero(exact)
+    exact[rows] = rounds_are_known(columns.part(rows), interval_steps(columns)[rows])
     return exact
 
 
