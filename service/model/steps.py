@@ -20,7 +20,7 @@ from service.model.recursion.simulated import Simulated
 from service.model.results import METHODS
 from service.model.round_means import with_round_means
 from service.model.slowest.barrier import PROBABILITIES, Groups, Slowest, excess_of, slowest_of
-from service.model.slowest.pooled import pooled_slowest
+from service.model.slowest.pooled import pooled_parts, pooled_slowest
 from service.model.slowest.removal import slowest_class
 from service.model.slowest.sizes import slowest_of_sizes
 
@@ -85,9 +85,7 @@ def _of_structure(columns: Columns, fleet: Fleet) -> tuple[Factors, Codes]:
 
 
 def _steady(fleet: Fleet) -> Factors:
-    # Without chance the GPUs that a step does not wait for are the slowest too.
-    left_out = fleet.num_removed + fleet.num_backup
-    factor = slowest_class(replace(fleet, num_removed=left_out))
+    factor = _slowest_kind(fleet)
     without = np.repeat(fleet.step_at(slowest_class(fleet))[np.newaxis], len(CAUSES), axis=0)
     without[-1] = _nominal(fleet)
     step = fleet.step_at(factor)
@@ -98,6 +96,12 @@ def _steady(fleet: Fleet) -> Factors:
         without=without,
         mean_se=np.zeros(fleet.num_points),
     )
+
+
+def _slowest_kind(fleet: Fleet) -> Floats:
+    """(points,) without chance the GPUs that a step does not wait for are the slowest too."""
+    left_out = fleet.num_removed + fleet.num_backup
+    return slowest_class(replace(fleet, num_removed=left_out))
 
 
 def _constant(factor: Floats) -> Slowest:
@@ -127,9 +131,14 @@ def _of_distinct(columns: Columns, fleet: Fleet) -> tuple[Factors, Codes]:
         slowest = pooled_slowest(replace(averaged, lines=None))
         if not replace(fleet, common=None).is_random:
             # Of mean 1, and alone: the quadrature's last digits are no loss.
-            slowest = replace(slowest, mean=slowest_class(fleet))
+            slowest = replace(slowest, mean=_slowest_kind(fleet))
         step = slowest if averaged.lines is None else pooled_slowest(averaged)
-        return _factors(columns, fleet, slowest, step, exact), _everywhere(QUADRATURE, columns)
+        factors = _factors(columns, fleet, slowest, step, exact)
+        if averaged.lines is not None and averaged.episodes is not None:
+            parts = pooled_parts(averaged)
+            slowest = replace(slowest, mean=parts.slowest)
+            factors = replace(factors, slowest=slowest, rest=parts.rest)
+        return factors, _everywhere(QUADRATURE, columns)
     # Who stands by depends on the whole cluster: no product of ranks, hence no step quantiles.
     spread = _of_clusters(columns, averaged)
     step = _mean_only(spread.mean)
@@ -190,7 +199,7 @@ def _expected(columns: Columns, fleet: Fleet) -> Floats:
         return _of_clusters(columns, fleet).mean
     if fleet.is_random:
         return pooled_slowest(fleet).mean
-    return fleet.step_at(slowest_class(fleet))
+    return fleet.step_at(_slowest_kind(fleet))
 
 
 def _of_clusters(columns: Columns, fleet: Fleet) -> Spread:

@@ -5,9 +5,12 @@ alike. Definitions: model page, sections 2 and 3.
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
+from service.model.exchange.lines import Lines
 from service.model.fleet import Fleet
 from service.model.laws.law import Floats
 from service.model.slowest.barrier import Groups, Slowest, slowest_of
@@ -17,6 +20,7 @@ from service.model.slowest.pooled_steps import Classes, classes_of, steps_of
 from service.model.slowest.rank_law import merged, no_source
 from service.model.slowest.removal import without_removed
 from service.model.slowest.step_quadrature import (
+    Steps,
     means_by_state,
     nodes_of,
     quantiles_of,
@@ -47,6 +51,52 @@ def pooled_slowest(fleet: Fleet) -> Slowest:
             mean[rows[layout.rows]] = found.mean
             quantiles[rows[layout.rows]] = found.quantiles
     return Slowest(mean=mean, quantiles=quantiles, variance=np.full(len(mean), np.nan))
+
+
+class Parts(NamedTuple):
+    """(points,) means over the steps that are done, long ones being fewer in a window.
+
+    slowest  of the slowest factor
+    rest     of the step as a factor if the load were not hidden
+    """
+
+    slowest: Floats
+    rest: Floats
+
+
+def pooled_parts(fleet: Fleet) -> Parts:
+    """What steps with lines consist of. With episodes, states weigh by how many steps they see."""
+    fleet = without_removed(fleet)
+    found = Parts(np.empty(fleet.num_points), np.empty(fleet.num_points))
+    for rows, part in without_trifling_episodes(fleet):
+        for layout in layouts_of(part):
+            at = rows[layout.rows]
+            found.slowest[at], found.rest[at] = _parts(part.part(layout.rows), layout)
+    return found
+
+
+def _parts(fleet: Fleet, layout: Layout) -> Parts:
+    slowest, rest = [], []
+    for part in _chunks(fleet):
+        classes = classes_of(part)
+        steps = tightened(steps_of(part, layout, classes))
+        if part.common is not None:
+            steps = with_common(steps, part.common)
+
+        share = steps.weight / (part.outside_ratio + _by_state(part, classes, steps, part.lines))
+        share /= share.sum(axis=0)
+        slowest.append((share * _by_state(part, classes, steps, None)).sum(axis=0))
+        rest.append(
+            (share * _by_state(part, classes, steps, part.rest_lines or part.lines)).sum(axis=0)
+        )
+    return Parts(np.concatenate(slowest), np.concatenate(rest))
+
+
+def _by_state(fleet: Fleet, classes: Classes, steps: Steps, lines: Lines | None) -> Floats:
+    """(states, points) mean of the lines' value."""
+    panels = steps if lines is None else with_knots(steps, lines)
+    means = means_by_state(panels, nodes_of(panels), lines)
+    return _bounded(replace(fleet, lines=lines), classes, means)
 
 
 def _of_layout(fleet: Fleet, layout: Layout) -> Slowest:
