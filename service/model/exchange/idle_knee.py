@@ -21,7 +21,16 @@ from service.model.exchange.lines import Lines
 from service.model.exchange.serial import serial_of
 from service.model.exchange.sharding import sharded_lines
 from service.model.times import compute_ms
-from service.model.waiting import BUCKETS, FSDP, Mask, delay_ms, hides_load, is_local, staleness
+from service.model.waiting import (
+    BUCKETS,
+    FSDP,
+    Mask,
+    delay_ms,
+    hides_load,
+    is_local,
+    staleness,
+    waits_every_step,
+)
 
 
 def idle_ratio(columns: Columns) -> Floats:
@@ -61,7 +70,7 @@ def _kinds(columns: Columns) -> list[tuple[Mask, Callable[[Columns], Floats]]]:
     return [
         (is_bucketed, lambda part: growth_of_lines(bucket_lines(part))),
         (columns["overlap.kind"] == FSDP, lambda part: growth_of_lines(sharded_lines(part))),
-        (is_local(columns) & ~is_bucketed, _of_fragments),
+        (is_local(columns) & ~is_bucketed & ~waits_every_step(columns), _of_fragments),
         (staleness(columns) > 0, _of_staleness),
     ]
 
