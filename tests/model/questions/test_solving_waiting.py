@@ -1,14 +1,19 @@
 """Inverse questions about links, overlap and waiting, against closed forms."""
 
+import csv
+import json
 import math
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from service.model.questions.solving import Question, Seek, Solution, Target, solve
 from service.model.questions.solving_questions import DEFAULT_TOLERANCE
 from service.model.scenario import decode_fields
 
+ORACLE = Path(__file__).parents[1] / "data" / "communication.csv"
 BANDWIDTH = "communication.link.bandwidth_gigabytes_per_s"
 RING: dict[str, Any] = {
     "kind": "ring",
@@ -104,6 +109,42 @@ def test_a_transfer_between_far_places() -> None:
     found = asked(scenario, BANDWIDTH, "smallest", "useful_compute_fraction", at_least=0.8)
     allowed_ms = 100 * (300 / 0.8 - 300)
     assert answer(found) == pytest.approx(4e9 / 1e6 / (allowed_ms - 5), rel=2e-9)
+
+
+def published() -> list[tuple[dict[str, Any], float]]:
+    """Streaming DiLoCo, Table 4: gigabits a second for a share of useful compute."""
+    with ORACLE.open(encoding="utf-8") as file:
+        rows = [row for row in csv.DictReader(file) if row["model"] == "gbps_for_cu"]
+    read = [(json.loads(row["inputs"]), float(row["expected"])) for row in rows]
+    return [
+        (inputs, gbps)
+        for inputs, gbps in read
+        if "layers" in inputs and inputs["method"] != "streaming_overlap"
+    ]
+
+
+@pytest.mark.parametrize(("inputs", "gbps"), published())
+def test_the_published_bandwidths_within_a_step_of_their_grid(
+    inputs: dict[str, Any], gbps: float
+) -> None:
+    scenario: dict[str, Any] = {
+        "num_gpus": 2,
+        "compute_ms": 1e3 * inputs["step_s"],
+        "communication": {
+            "kind": "transfer",
+            "parameters": inputs["params"],
+            "link": {"latency_us": 0, "bandwidth_gigabytes_per_s": 1},
+        },
+        "overlap": {"kind": "buckets", "num_buckets": inputs["layers"]},
+    }
+    if "H" in inputs:
+        scenario["synchronization"] = {"kind": "local_steps", "steps": inputs["H"]}
+    found = asked(scenario, BANDWIDTH, "smallest", "useful_compute_fraction", at_least=inputs["cu"])
+    # They print the first of logspace(0.1, 1000, 50) that suffices.
+    grid = np.logspace(-1, 3, 50)
+    needed = int(np.searchsorted(grid, 8 * answer(found)))
+    place = int(np.abs(np.log(grid / gbps)).argmin())
+    assert 0 <= needed - place <= 1
 
 
 @pytest.mark.parametrize("useful", [0.5, 0.9, 0.95, 0.999])
