@@ -123,14 +123,19 @@ def _within_reach(
     except InvalidScenario as error:
         raise _placed(error, resolved.overrides, inline=resolved.inline) from error
     steps = rank_steps(columns)
-    spent, kept = steps[0], []
-    for change, needed in zip(changes, steps[1:].tolist(), strict=True):
-        if spent + needed <= MOST_RANK_STEPS:
-            spent += needed
-            kept.append(change)
-        else:
-            left_out.append(_too_long(change, needed))
-    return whole if len(kept) == len(changes) else remedy_grid(resolved.scenario, kept)
+    # The shortest first: so as many as can be are answered.
+    order = np.argsort(steps[1:], kind="stable")
+    fits = np.empty(len(order), dtype=np.bool_)
+    fits[order] = steps[0] + np.cumsum(steps[1:][order]) <= MOST_RANK_STEPS
+    left_out += [
+        _too_long(change, needed)
+        for change, needed, fit in zip(changes, steps[1:].tolist(), fits.tolist(), strict=True)
+        if not fit
+    ]
+    if fits.all():
+        return whole
+    kept = [change for change, fit in zip(changes, fits.tolist(), strict=True) if fit]
+    return remedy_grid(resolved.scenario, kept)
 
 
 def _too_long(change: Change, needed: float) -> NotApplicable:
