@@ -66,7 +66,8 @@ def _rest_share(columns: Columns) -> Floats:
     """(points,) share of the last bucket, the one that is not full; NaN without bucket_bytes."""
     num_full = uncompressed_bytes(columns) / columns["overlap.bucket_bytes"]
     rest = num_full - np.ceil(num_full) + 1
-    return np.where(num_full > 1, rest / num_full, 1.0)
+    # A message of no bytes is one bucket.
+    return np.where(num_full > 1, rest / np.fmax(num_full, 1.0), 1.0)
 
 
 def _least_listed(columns: Columns) -> Floats:

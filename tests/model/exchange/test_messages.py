@@ -68,3 +68,9 @@ def test_the_smallest_part_of_a_message(fields: dict[str, object], share: float)
     # Buckets are cut before compression.
     among_others = joined([point(), point(by("ring", compression_ratio=7), **fields), point()])
     np.testing.assert_allclose(smallest_share(among_others), [1, share, 1])
+
+
+def test_a_message_of_no_bytes_is_one_bucket() -> None:
+    nothing = {"kind": "ring", "link": LINK, "message_bytes": 0}
+    bucket = point(nothing, overlap={**BUCKETS, "bucket_bytes": 2e9})
+    assert smallest_share(bucket) == [1]
