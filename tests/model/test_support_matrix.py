@@ -91,7 +91,7 @@ def scenario(names: frozenset[str], **changed: Any) -> dict[str, Any]:
 def said(results: Results, row: int) -> tuple[str, str, str]:
     """What the kernel did: the mean, the step's quantiles, the spread."""
     columns = results.columns
-    names = ["exact", "quadrature", "Monte Carlo"]
+    names = ["exact", "quadrature", "Monte Carlo", "recursion"]
     mean = names[columns["method"][row]]
     quantiles = "null" if np.isnan(columns["step_p50_ms"][row]) else "as the mean"
     code = columns["spread_method"][row]
@@ -100,7 +100,7 @@ def said(results: Results, row: int) -> tuple[str, str, str]:
 
 
 def test_methods_are_those_that_the_page_names() -> None:
-    assert METHODS[:3] == ("closed_form", "quadrature", "monte_carlo")
+    assert METHODS == ("closed_form", "quadrature", "monte_carlo", "recursion")
 
 
 @pytest.mark.parametrize("working", ["all", "spares", "evicted", "backup"])
@@ -149,3 +149,74 @@ def test_blocks_and_those_who_stand_by_are_refused_together() -> None:
             decode_scenario(scenario(frozenset({"replica"}), **replicas))
     with pytest.raises(InvalidScenario):
         decode_scenario(scenario(frozenset({"node"}), **BACKUP))
+
+
+RING = {
+    "kind": "ring",
+    "message_bytes": 1e8,
+    "link": {"latency_us": 10, "bandwidth_gigabytes_per_s": 10},
+}
+LOCAL: dict[str, Any] = {"kind": "local_steps", "steps": 4}
+BARRIERS: dict[str, dict[str, Any]] = {
+    "buckets": {"overlap": {"kind": "buckets", "num_buckets": 4}},
+    "fsdp": {"overlap": {"kind": "fsdp", "num_layers": 4}},
+    "hidden load": {"overlap": {"kind": "none", "load_prefetch": True}},
+    "delay": {"synchronization": {"kind": "bounded_staleness", "staleness": 0, "delay_ms": 9}},
+}
+LATER: dict[str, dict[str, Any]] = {
+    "rounds with buckets": {"synchronization": LOCAL, **BARRIERS["buckets"]},
+    "rounds with a hidden load": {"synchronization": LOCAL, **BARRIERS["hidden load"]},
+    "overlapped": {"synchronization": {**LOCAL, "overlap_steps": 1}},
+    "staleness": {"synchronization": {"kind": "bounded_staleness", "staleness": 1}},
+    "delayed": {"synchronization": {"kind": "delayed_update"}},
+}
+SIMULATED = ("recursion", "null", "null")
+FEW = [
+    frozenset(names.split())
+    for names in (
+        "",
+        "common",
+        "episodes",
+        "transient",
+        "transient spikes",
+        "replica",
+        "transient replica",
+        "persistent",
+        "persistent common",
+        "persistent transient",
+        "node transient common",
+        "persistent episodes",
+    )
+]
+
+
+def compare(change: dict[str, Any], working: str, is_simulated: set[frozenset[str]]) -> None:
+    """As plain steps are, but for these combinations."""
+    standing = STANDING.get(working, {})
+    scenarios = [
+        decode_scenario(scenario(names, communication=RING, **change, **standing)) for names in FEW
+    ]
+    results = evaluate(joined([columns_of(one) for one in scenarios]))
+    assert (results.failure == 0).all()
+    for row, names in enumerate(FEW):
+        wanted = SIMULATED if names in is_simulated else tuple(row_of(names, working))
+        assert said(results, row) == wanted, names
+
+
+@pytest.mark.parametrize("working", ["all", "evicted"])
+@pytest.mark.parametrize("way", BARRIERS)
+def test_overlap_with_a_barrier_is_computed_like_plain_steps(way: str, working: str) -> None:
+    compare(BARRIERS[way], working, set())
+
+
+@pytest.mark.parametrize("working", ["all", "spares"])
+def test_rounds_are_simulated_where_more_than_one_factor_varies(working: str) -> None:
+    varies = {*PER_STEP, "common"}
+    simulated = {names for names in FEW if "common" in names or names >= {"transient", "replica"}}
+    assert all(names & varies for names in simulated)
+    compare({"synchronization": LOCAL}, working, simulated)
+
+
+@pytest.mark.parametrize("way", LATER)
+def test_waiting_later_is_simulated_where_steps_vary(way: str) -> None:
+    compare(LATER[way], "all", {names for names in FEW if names & {*PER_STEP, "common"}})
