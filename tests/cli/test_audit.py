@@ -20,6 +20,8 @@ from service.settings import Settings
 from tests.jobs.audit_trails import age, change, events, record, rehash, sealed
 
 READING = ("get", "head", "options")
+# Whose POSTs compute and store nothing.
+COMPUTING = {"Evaluations", "Communication"}
 
 
 def trainard(name: str, *arguments: str) -> Result:
