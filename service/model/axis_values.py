@@ -133,11 +133,11 @@ def _place_problem(path: str, document: dict[str, Any]) -> tuple[str, str] | Non
 def _kind_of(place: dict[str, Any], annotation: Any) -> type[msgspec.Struct]:
     """Which of the kinds that the annotation allows the document is of."""
     kinds: list[type[msgspec.Struct]] = [kind for kind in members(annotation) if is_struct(kind)]
-    tagged = [kind for kind in kinds if kind.__struct_config__.tag_field is not None]
-    for kind in tagged:
-        if place[kind.__struct_config__.tag_field] == kind.__struct_config__.tag:
+    for kind in kinds:
+        config = kind.__struct_config__
+        if config.tag_field is not None and place[config.tag_field] == config.tag:
             return kind
-    (plain,) = (kind for kind in kinds if kind not in tagged)
+    (plain,) = (kind for kind in kinds if kind.__struct_config__.tag_field is None)
     return plain
 
 
