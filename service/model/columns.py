@@ -70,15 +70,11 @@ class Columns:
             path: column if len(column) == 1 else column[rows]
             for path, column in self.values.items()
         }
-        return replace(
-            self,
-            num_points=num_points,
-            values=values,
-            **{
-                name: None if (key := getattr(self, name)) is None else key[rows]
-                for name in ("barrier_key", "step_key", "size_key")
-            },
-        )
+        keys: dict[str, Any] = {
+            name: None if (key := getattr(self, name)) is None else key[rows]
+            for name in ("barrier_key", "step_key", "size_key")
+        }
+        return replace(self, num_points=num_points, values=values, **keys)
 
 
 def kept_with_columns(function: Callable[[Columns], Found]) -> Callable[[Columns], Found]:

@@ -5,11 +5,13 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from service.model.active import num_backup
-from service.model.columns import columns_of
+from service.model.columns import Columns, columns_of
 from service.model.fields import Scenario
 from service.model.laws.law import Floats
 from service.model.rank_factors import cluster_factors, step_factors
+from service.model.step_lines import step_lines_of
 from service.model.times import compute_ms, num_held, outside_ms
+from service.model.waiting import waits_every_step
 
 _HOURS_PER_DAY = 24
 
@@ -24,7 +26,11 @@ class RankRow(Struct, frozen=True, kw_only=True):
 
 
 class RankDraw(Struct, frozen=True, kw_only=True):
-    """A single drawn step; the slowest ranks come first, equal ones by rank."""
+    """A single drawn step; the slowest ranks come first, equal ones by rank.
+
+    What the step takes is null where GPUs do not wait for each other in every step: it depends on
+    the steps before.
+    """
 
     ranks: list[RankRow]
     num_ranks: int
@@ -32,9 +38,9 @@ class RankDraw(Struct, frozen=True, kw_only=True):
     median_compute_ms: float
     slowest_compute_ms: float
     slowest_to_median_gap_ms: float
-    step_ms: float
-    efficiency_fraction: float
-    gpu_hours_lost_per_day: float
+    step_ms: float | None
+    efficiency_fraction: float | None
+    gpu_hours_lost_per_day: float | None
 
 
 def draw_ranks(scenario: Scenario, limit: int = 64) -> RankDraw:
@@ -52,10 +58,12 @@ def draw_ranks(scenario: Scenario, limit: int = 64) -> RankDraw:
     backup = int(num_backup(one)[0])
     last = float(np.partition(compute, -1 - backup)[-1 - backup]) if backup else compute.max()
     median = float(np.median(compute))
-    outside = float(outside_ms(one)[0])
-    step = outside + float(last)
+    step = _step_ms(one, float(last))
     held = float(num_held(one)[0])
-    efficiency = (outside + nominal) / step * ((len(compute) - backup) / held)
+    efficiency = None
+    if step is not None:
+        ideal = float(outside_ms(one)[0]) + nominal
+        efficiency = ideal / step * ((len(compute) - backup) / held)
     return RankDraw(
         ranks=[
             RankRow(
@@ -74,8 +82,19 @@ def draw_ranks(scenario: Scenario, limit: int = 64) -> RankDraw:
         slowest_to_median_gap_ms=float(last) - median,
         step_ms=step,
         efficiency_fraction=efficiency,
-        gpu_hours_lost_per_day=_HOURS_PER_DAY * held * (1 - efficiency),
+        gpu_hours_lost_per_day=None
+        if efficiency is None
+        else _HOURS_PER_DAY * held * (1 - efficiency),
     )
+
+
+def _step_ms(one: Columns, slowest_ms: float) -> float | None:
+    """Of one point, with what is hidden behind its slowest GPU; None without a barrier."""
+    if not waits_every_step(one)[0]:
+        return None
+    nominal = float(compute_ms(one)[0])
+    factor = step_lines_of(one).step.value(np.array([slowest_ms / nominal]))
+    return float(outside_ms(one)[0]) + nominal * float(factor[0])
 
 
 def _working(lasting: Floats, num_removed: int) -> NDArray[np.intp]:

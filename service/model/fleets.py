@@ -114,7 +114,7 @@ def _tables(columns: Columns, source: str) -> NDArray[np.int64]:
 
 def fleet_of(columns: Columns) -> Fleet:
     """The points, all of one structure."""
-    sources = {source: source_of(columns, source) for source in SOURCES}
+    sources: dict[str, Any] = {source: source_of(columns, source) for source in SOURCES}
     counts, factors = _merged(columns)
     has_episodes = columns.num_points > 0 and bool((occupancy(columns) > 0).any())
     has_spikes = bool(spikes_are_active(columns).any())

@@ -75,9 +75,7 @@ def loss_columns(
     found: dict[str, Floats] = {}
     for start in range(0, columns.num_points, BLOCK_POINTS):
         rows = slice(start, start + BLOCK_POINTS)
-        part = _block(
-            columns.part(rows), factors.taken(rows), nominal.part(rows), time_ratio[rows]
-        )
+        part = _block(columns.part(rows), factors.taken(rows), nominal.part(rows), time_ratio[rows])
         for name, values in part.items():
             if name not in found:
                 found[name] = np.empty(columns.num_points)

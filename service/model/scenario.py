@@ -9,7 +9,8 @@ from msgspec import Struct
 
 from service.model.columns import columns_of
 from service.model.decoding import escaped, problems_of
-from service.model.fields import Fixed, Scenario, SlowGroup, Variability
+from service.model.fields import Scenario, SlowGroup, Variability
+from service.model.parts.communication import Fixed
 from service.model.paths import position_of
 from service.model.problems import InvalidScenario, Problem
 from service.model.rules import describe_failure, failures_by_rule

@@ -46,4 +46,5 @@ def extra_steps(columns: Columns) -> Floats:
     """(points,) share by which the same progress takes more steps, as the user says."""
     if columns.lacks("synchronization.extra_steps_fraction"):
         return np.zeros(columns.num_points)
-    return np.nan_to_num(columns["synchronization.extra_steps_fraction"], nan=0.0)
+    extra: Floats = np.nan_to_num(columns["synchronization.extra_steps_fraction"], nan=0.0)
+    return extra

@@ -68,16 +68,18 @@ def is_blocking(columns: Columns) -> Mask:
         (columns["synchronization.overlap_steps"] > 0)
         | (columns["synchronization.release_fraction"] < 1)
     )
-    blocking: Mask = (columns["overlap.kind"] == NO_OVERLAP) & ~overlapped
-    return blocking & (staleness(columns) == 0)
+    no_overlap = columns["overlap.kind"] == NO_OVERLAP
+    blocking: Mask = no_overlap & ~overlapped & (staleness(columns) == 0)
+    return blocking
 
 
 @kept_with_columns
 def waits_every_step(columns: Columns) -> Mask:
     """(points,) whether no GPU begins a step before all have ended the last one."""
     whole = columns["overlap.kind"] != NO_OVERLAP
-    waits: Mask = (interval_steps(columns) == 1) & (is_blocking(columns) | whole)
-    return waits & (staleness(columns) == 0)
+    every_step = (interval_steps(columns) == 1) & (staleness(columns) == 0)
+    waits: Mask = every_step & (is_blocking(columns) | whole)
+    return waits
 
 
 @kept_with_columns

@@ -41,6 +41,11 @@ def scenario(transient: dict[str, Any] | None = None, /, **fields: Any) -> Scena
     )
 
 
+def step_ms(draw: RankDraw) -> float:
+    assert draw.step_ms is not None
+    return draw.step_ms
+
+
 def compute_by_rank(draw: RankDraw) -> dict[int, float]:
     return {row.rank: row.compute_ms for row in draw.ranks}
 
@@ -162,9 +167,9 @@ def test_a_cv_of_zero_is_no_variability() -> None:
 
 
 def test_draws_average_to_the_expected_step() -> None:
+    source = {"kind": "normal", "cv": 0.05}
     steps = [
-        draw_ranks(scenario({"kind": "normal", "cv": 0.05}, num_gpus=8, seed=seed), 0).step_ms
-        for seed in range(4000)
+        step_ms(draw_ranks(scenario(source, num_gpus=8, seed=seed), 0)) for seed in range(4000)
     ]
     error = np.std(steps) / len(steps) ** 0.5
     assert np.mean(steps) == pytest.approx(110 + 300 * 1.071180015302264, abs=4 * error)
@@ -223,6 +228,7 @@ def test_the_persistently_slowest_stand_by() -> None:
         assert {row.rank for row in draw.ranks} == set(range(68)) - set(slowest)
         assert draw.num_ranks == 64
     assert spared.step_ms == evicted.step_ms
+    assert evicted.efficiency_fraction is not None
     assert spared.efficiency_fraction == pytest.approx(evicted.efficiency_fraction * 64 / 68)
     slow = [{"count": 3, "speed_fraction": 0.5}]
     last = draw_ranks(scenario(slow_groups=slow, num_evicted_gpus=2))
@@ -237,4 +243,35 @@ def test_a_step_does_not_wait_for_backup_workers() -> None:
     assert draw.slowest_compute_ms == plain.ranks[3].compute_ms
     assert [row.wait_ms for row in draw.ranks[:4]] == [0, 0, 0, 0]
     assert draw.ranks[4].wait_ms > 0
-    assert draw.efficiency_fraction == pytest.approx(410 / draw.step_ms * 61 / 64, rel=1e-14)
+    assert draw.efficiency_fraction == pytest.approx(410 / step_ms(draw) * 61 / 64, rel=1e-14)
+
+
+def test_what_is_hidden_is_hidden_in_a_drawn_step_too() -> None:
+    source = {"kind": "normal", "cv": 0.05}
+    plain = draw_ranks(scenario(source))
+    slowest = plain.slowest_compute_ms
+    buckets = {"kind": "buckets", "num_buckets": 10}
+    draw = draw_ranks(scenario(source, overlap=buckets))
+    assert draw.slowest_compute_ms == slowest
+    assert draw.step_ms == pytest.approx(30 + max(slowest + 8, slowest * 0.4 + 80), rel=1e-14)
+    assert draw.efficiency_fraction == pytest.approx(410 / step_ms(draw), rel=1e-14)
+    hidden = draw_ranks(scenario(source, overlap={"kind": "none", "load_prefetch": True}))
+    assert hidden.step_ms == pytest.approx(slowest + 80, rel=1e-14)
+
+
+@pytest.mark.parametrize(
+    "synchronization",
+    [{"kind": "local_steps", "steps": 4}, {"kind": "delayed_update"}],
+)
+def test_a_step_that_nobody_waits_for_has_no_length_of_its_own(
+    synchronization: dict[str, Any],
+) -> None:
+    draw = draw_ranks(scenario({"kind": "normal", "cv": 0.05}, synchronization=synchronization))
+    assert (draw.step_ms, draw.efficiency_fraction, draw.gpu_hours_lost_per_day) == (None,) * 3
+    assert draw.slowest_compute_ms > draw.median_compute_ms
+    every_step = draw_ranks(
+        scenario(
+            {"kind": "normal", "cv": 0.05}, synchronization={"kind": "local_steps", "steps": 1}
+        )
+    )
+    assert every_step.step_ms == 110 + every_step.slowest_compute_ms

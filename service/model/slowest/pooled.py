@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from service.model.exchange.lines import Lines
+from service.model.exchange.shared_lines import StepLines
 from service.model.fleet import Fleet
 from service.model.laws.law import Floats
 from service.model.slowest.barrier import Groups, Slowest, slowest_of
@@ -92,7 +92,7 @@ def _parts(fleet: Fleet, layout: Layout) -> Parts:
     return Parts(np.concatenate(slowest), np.concatenate(rest))
 
 
-def _by_state(fleet: Fleet, classes: Classes, steps: Steps, lines: Lines | None) -> Floats:
+def _by_state(fleet: Fleet, classes: Classes, steps: Steps, lines: StepLines | None) -> Floats:
     """(states, points) mean of the lines' value."""
     panels = steps if lines is None else with_knots(steps, lines)
     means = means_by_state(panels, nodes_of(panels), lines)
