@@ -5,7 +5,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from service.model.axes import decode_axes
 from service.model.columns import columns_of
+from service.model.grid import build_grid
 from service.model.kernel import evaluate
 from service.model.results import METHODS
 from service.model.scenario import decode_scenario
@@ -122,3 +124,51 @@ def test_clusters_that_are_alike_but_for_their_steps(change: dict[str, Any]) -> 
     assert abs(found["step_mean_ms"][0] - mean) < 4 * drawn.std() / np.sqrt(drawn.size)
     middle = found["gpu_hours_lost_p50"][0]
     assert middle == pytest.approx(found["gpu_hours_lost"][0], rel=1e-4)
+
+
+def test_autocorrelated_steps_with_overlap() -> None:
+    """Blocks of steps long against the memory of a step."""
+    variability = {"transient": {"kind": "normal", "cv": 0.1}, "autocorrelation": 0.7}
+    document = {**STEP, "variability": variability}
+    found = evaluate(columns_of(decode_scenario(document))).columns
+    drawn = steps_of_clusters(document, (4000, 200), np.random.default_rng(9))
+    mean = drawn.mean()
+    lost_slope = found["gpu_hours_available"][0] * found["ideal_step_ms"][0] / mean**2
+    variance_of_sum = drawn.mean(axis=1).var() * drawn.shape[1]
+    assert variance_of_sum > 1.5 * drawn.var()
+    sd = lost_slope * np.sqrt(variance_of_sum * mean / (30 * 86.4e6))
+    assert found["gpu_hours_lost_sd"][0] == pytest.approx(sd, rel=0.06)
+
+
+def test_rounds_of_a_grid_share_what_is_alike() -> None:
+    """Empirical steps are averaged by table; points that differ in their work share it."""
+    quantiles = [0.8 + 0.004 * step for step in range(101)]
+    law = {"kind": "empirical", "quantiles": quantiles}
+    base = decode_scenario(
+        {
+            **STEP,
+            "overlap": NO_OVERLAP,
+            "synchronization": LOCAL,
+            "variability": {"transient": law},
+            "total_steps": 100,
+        }
+    )
+    axes = decode_axes(
+        [
+            {"path": "total_steps", "values": [100, 200]},
+            {"path": "synchronization.steps", "values": [1, 4, 16]},
+        ]
+    )
+    found = evaluate(build_grid(base, axes, max_points=6).columns(0, 6)).columns
+    means = found["step_mean_ms"].reshape(2, 3)
+    assert means[0].tolist() == means[1].tolist()
+    rng = np.random.default_rng(10)
+    for steps, mean in zip((1, 4, 16), means[0].tolist(), strict=True):
+        uniforms = rng.random((20_000, 16, steps))
+        factors = np.interp(uniforms, np.linspace(0, 1, 101), quantiles)
+        slowest = factors.mean(axis=2).max(axis=1)
+        by_hand = 10 + 100 * slowest + 58 / steps
+        assert abs(mean - by_hand.mean()) < 4 * by_hand.std() / np.sqrt(len(by_hand))
+    sd = found["gpu_hours_lost_sd"].reshape(2, 3)
+    assert sd[0].tolist() == sd[1].tolist()
+    assert (sd > 0).all()
