@@ -92,7 +92,8 @@ def compression_ms(document: Document) -> float:
 def _drawn(law: dict[str, Any], size: tuple[int, ...], rng: Rng) -> Floats:
     cv = law["cv"]
     if law["kind"] == "normal":
-        return 1 + cv * rng.standard_normal(size)
+        found: Floats = 1 + cv * rng.standard_normal(size)
+        return found
     if law["kind"] == "lognormal":
         sd = np.sqrt(np.log1p(cv**2))
         return rng.lognormal(-(sd**2) / 2, sd, size)
@@ -105,7 +106,8 @@ def _correlated(law: dict[str, Any], size: tuple[int, int, int], phi: float, rng
     for step in range(1, size[1]):
         score[:, step] = phi * score[:, step - 1] + np.sqrt(1 - phi**2) * score[:, step]
     if law["kind"] == "normal":
-        return 1 + law["cv"] * score
+        found: Floats = 1 + law["cv"] * score
+        return found
     sd = np.sqrt(np.log1p(law["cv"] ** 2))
     found: Floats = np.exp(sd * score - sd**2 / 2)
     return found
@@ -229,7 +231,8 @@ def _bucketed(document: Document, slowest: Floats) -> Floats:
             todo * slowed <= busy, ready + todo * slowed, ready + todo + busy * (1 - 1 / slowed)
         )
         free = np.maximum(ready, free) + exchange_ms(document, share)
-    return np.maximum(free, ready)
+    found: Floats = np.maximum(free, ready)
+    return found
 
 
 def _sharded(document: Document, slowest: Floats) -> Floats:
@@ -248,7 +251,8 @@ def _sharded(document: Document, slowest: Floats) -> Floats:
         done.append(np.maximum(channel, done[-1]) + forward)
     start = done[-1]
     if ahead == 0:
-        return start + layers * (backward + half) + (layers - 1) * half
+        found: Floats = start + layers * (backward + half) + (layers - 1) * half
+        return found
     gathered = {layers: start}
     channel, now = start, start
     asked = layers - 1

@@ -8,6 +8,7 @@ from service.model.active import SOURCES
 from service.model.columns import columns_of
 from service.model.fields import Scenario
 from service.model.problems import InvalidScenario, Problem
+from service.model.rulebook.rules_of_recursion import steps_to_simulate
 from service.model.rules import FAILURES, describe_failure, failures, failures_by_rule
 from service.model.scenario import decode_fields, decode_scenario, full
 from tests.model import waiting_rule_examples as waiting
@@ -220,3 +221,15 @@ def test_just_inside_a_rule_is_allowed(change: dict[str, Any]) -> None:
 def test_the_sentence_of_a_scenario_without_variability() -> None:
     problem = describe_failure(2, decode_fields(CROWDED))
     assert problem.detail.startswith("cv is 0.0")
+
+
+def test_only_who_waits_later_and_varies_is_simulated() -> None:
+    varying = {**STEP, "variability": {"transient": GAMMA}}
+    stale = {"synchronization": {"kind": "bounded_staleness", "staleness": 1}}
+    plain, steady, later = (
+        columns_of(decode_scenario(document))
+        for document in (varying, {**STEP, **stale}, {**varying, **stale})
+    )
+    assert steps_to_simulate(plain).tolist() == [0]
+    assert steps_to_simulate(steady).tolist() == [0]
+    assert steps_to_simulate(later)[0] >= STEP["num_gpus"] * 1000

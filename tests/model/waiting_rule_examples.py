@@ -62,7 +62,7 @@ BROKEN: dict[str, list[dict[str, Any]]] = {
         {"communication": {**HIERARCHICAL, "intra_link": {"latency_us": 10}}},
     ],
     "half_a_window": [
-        {"communication": {**RING, "link": {**LINK, "round_trip_ms": 100}}},
+        {"communication": {**RING, "link": {**LINK, "window_bytes": 1e6}}},
         {"communication": {**HIERARCHICAL, "intra_link": {**LINK, "window_bytes": 1e6}}},
     ],
     "no_whole_nodes_to_exchange": [{"communication": HIERARCHICAL, "num_gpus": 63}],
