@@ -209,3 +209,47 @@ def test_simulated_points_do_not_hang_on_their_chunk() -> None:
         for row in range(len(part.failure)):
             wanted = whole.columns["step_mean_ms"][start + row]
             assert part.columns["step_mean_ms"][row] == pytest.approx(wanted, rel=1e-12)
+
+
+ORDER = ("episodes", "transient", "spikes", "replica", "common", "persistent", "node")
+
+
+@pytest.mark.parametrize("way", ["none", "buckets", "fsdp", "rounds"])
+@settings(max_examples=3, deadline=None)
+@given(seed=SEEDS)
+def test_causes_are_what_steps_shorten_by_without_them(way: str, seed: int) -> None:
+    document = quick(seed, way)
+    for standing in ("num_spare_gpus", "num_evicted_gpus"):
+        document.pop(standing, None)
+    found = results(document)
+    if found["gpu_hours_lost_se"] > 0:
+        return
+    available, ratio = found["gpu_hours_available"], found["time_ratio_fraction"]
+    backup = document["synchronization"].get("count", 0)
+    share = document["num_gpus"] / (document["num_gpus"] - backup)
+    per_ms = available * ratio / (found["step_mean_ms"] * share)
+    extra = 1 + document["synchronization"].get("extra_steps_fraction", 0)
+    last = found["step_mean_ms"] * share
+    if backup:
+        document["synchronization"] = {"kind": "every_step"}
+        after = results(document)["step_mean_ms"]
+        assert found["gpu_hours_backup_workers"] == pytest.approx(
+            per_ms * (last - after), rel=1e-7, abs=1e-8 * available
+        )
+        last = after
+    sources = dict(document["variability"])
+    for cause in ORDER:
+        if cause not in sources:
+            assert found[f"gpu_hours_{cause}"] == 0
+            continue
+        del sources[cause]
+        if cause == "transient":
+            sources.pop("autocorrelation", None)
+        after = results({**document, "variability": dict(sources)})["step_mean_ms"]
+        assert found[f"gpu_hours_{cause}"] * extra == pytest.approx(
+            per_ms * (last - after), rel=1e-6, abs=1e-7 * available
+        ), cause
+        last = after
+    after = results({**document, "variability": {}, "slow_groups": []})["step_mean_ms"]
+    wanted = pytest.approx(per_ms * (last - after), rel=1e-6, abs=1e-7 * available)
+    assert found["gpu_hours_slow_groups"] * extra == wanted
