@@ -35,7 +35,7 @@ def exchange_columns(
             found["step_mean_ms"],
         ),
         "last_bucket_ms": _never_hidden(columns),
-        "best_num_buckets": _best(columns),
+        "best_num_buckets": _best(columns, found["slowest_compute_mean_ms"]),
         "overlap_gain_ms": _gain(columns, nominal, found),
         "compute_to_communication_ratio": _over(compute_ms(columns), communication),
         "idle_knee_ratio": idle_ratio(columns),
@@ -62,12 +62,16 @@ def _last_scatter(columns: Columns) -> Floats:
     return half_part_ms(columns, 1 / columns["overlap.num_layers"])
 
 
-def _best(columns: Columns) -> Floats:
-    """(points,) NaN where every exchange takes a fixed time, or its parts are not told apart."""
+def _best(columns: Columns, slowest_ms: Floats) -> Floats:
+    """(points,) where the slowest GPU takes what is expected of it.
+
+    NaN where every exchange takes a fixed time, or its parts are not told apart.
+    """
     found = np.full(columns.num_points, np.nan)
     rows = np.flatnonzero(columns["communication.kind"] != FIXED)
     if len(rows):
-        found[rows] = best_buckets(columns.part(rows), np.ones(len(rows))).num_buckets
+        slowest = slowest_ms[rows] / compute_ms(columns)[rows]
+        found[rows] = best_buckets(columns.part(rows), slowest).num_buckets
     return found
 
 

@@ -181,8 +181,8 @@ _COMMUNICATION = (
     Column(
         name="best_num_buckets",
         unit="",
-        sentence="Number of equal buckets with the shortest step at nominal speed; null where "
-        "latency is not known.",
+        sentence="Number of equal buckets with the shortest step where the slowest GPU takes what "
+        "is expected of it; null where latency is not known.",
         kind="int64",
     ),
     _ms(

@@ -41,11 +41,6 @@ class Best(NamedTuple):
     ms: Floats
 
 
-def best_num_buckets(columns: Columns) -> Floats:
-    """(points,) at nominal speed; NaN where there is no best number."""
-    return best_buckets(columns, np.ones(columns.num_points)).num_buckets
-
-
 def best_buckets(columns: Columns, slowest: Floats, exchange: Exchange | None = None) -> Best:
     """Of equal buckets, where the slowest GPU's factor is (points,) `slowest`."""
     whole = exchange_of(columns) if exchange is None else exchange

@@ -56,7 +56,20 @@ def link_of(columns: Columns, link: str) -> ResolvedLink:
     used = np.where(np.isnan(line), np.nan, used)
     if link == LINK:
         used = used * columns["communication.slowest_link_fraction"]
-    return ResolvedLink(resolved(columns, link, "latency_us") * MS_PER_US, used)
+    return ResolvedLink(_latency_ms(columns, link), used)
+
+
+def _latency_ms(columns: Columns, link: str) -> Floats:
+    """(points,) as given, else half of a round trip that is given, else of the preset, else 0.
+
+    So that a scenario in which the round trip is moved moves what every message waits.
+    """
+    latency = resolved(columns, link, "latency_us") * MS_PER_US
+    if columns.lacks(f"{link}.round_trip_ms"):
+        return latency
+    round_trip = columns[f"{link}.round_trip_ms"]
+    follows = np.isnan(columns[f"{link}.latency_us"]) & ~np.isnan(round_trip)
+    return np.where(follows, round_trip / 2, latency)
 
 
 def has_intra_link(columns: Columns) -> NDArray[np.bool_]:

@@ -23,7 +23,10 @@ class Link(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     ] = None
     latency_us: Annotated[
         Annotated[float, Meta(ge=0, le=1e12)] | None,
-        Meta(description="From one rank to the next, one way, microseconds."),
+        Meta(
+            description="From one rank to the next, one way, microseconds; default half of "
+            "round_trip_ms where that is given, else the preset's, else 0."
+        ),
     ] = None
     bandwidth_gigabytes_per_s: Annotated[
         Annotated[float, Meta(ge=1e-9, le=1e9)] | None,
@@ -35,7 +38,10 @@ class Link(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     ] = None
     round_trip_ms: Annotated[
         Annotated[float, Meta(ge=0, le=1e9)] | None,
-        Meta(description="Round-trip time, with window_bytes caps the bandwidth; ms."),
+        Meta(
+            description="Round-trip time, ms: half of it is the latency where latency_us is not "
+            "given, and with window_bytes it caps the bandwidth."
+        ),
     ] = None
     window_bytes: Annotated[
         Annotated[float, Meta(ge=1, le=MAX_BYTES)] | None,

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from service.model.columns import columns_of
-from service.model.exchange.best_buckets import best_num_buckets
+from service.model.exchange.best_buckets import best_buckets
 from service.model.fields import MAX_STANDING_BY, Scenario
 from service.model.parts.synchronization import MAX_BACKUP_WORKERS
 from service.model.remedy.remedy_kinds import COUNTED, Kind, Remedy, RemedyRequest
@@ -55,8 +55,9 @@ def _of_buckets(scenario: Scenario, request: RemedyRequest) -> Iterator[Remedy]:
 
 
 def _bucket_counts(scenario: Scenario) -> list[int]:
-    """The customary ones, and the best one where the latency is known."""
-    best = best_num_buckets(columns_of(scenario))[0]
+    """The customary ones, and the best one for the slowest kind where the latency is known."""
+    slowest = max((1 / group.speed_fraction for group in scenario.slow_groups), default=1.0)
+    best = best_buckets(columns_of(scenario), np.array([slowest])).num_buckets[0]
     return list(BUCKET_COUNTS) if np.isnan(best) else sorted({*BUCKET_COUNTS, int(best)})
 
 

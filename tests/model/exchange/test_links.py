@@ -99,3 +99,16 @@ def test_whether_there_is_a_link_within_nodes() -> None:
     )
     np.testing.assert_array_equal(has_intra_link(columns), [False, False, True, True, False])
     assert not has_intra_link(point(by("ring")))
+
+
+def test_latency_is_half_of_a_round_trip_that_is_given_by_itself() -> None:
+    fibre = "internet_fibre_2026_11"
+    given = [
+        ({"preset": fibre}, 10.0),
+        ({"preset": fibre, "round_trip_ms": 50}, 25.0),
+        ({"preset": fibre, "round_trip_ms": 50, "latency_us": 300}, 0.3),
+        ({"bandwidth_gigabytes_per_s": 1, "round_trip_ms": 8}, 4.0),
+        ({"bandwidth_gigabytes_per_s": 1}, 0.0),
+    ]
+    for link, latency_ms in given:
+        assert link_of(point(by("ring", link=link)), LINK).latency_ms.tolist() == [latency_ms]

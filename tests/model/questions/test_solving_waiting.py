@@ -88,13 +88,19 @@ def test_the_largest_latency() -> None:
 def test_the_largest_round_trip_of_a_window() -> None:
     # bandwidth = min(1.25, flows x window / round trip) in gigabytes a second
     link = {"bandwidth_gigabytes_per_s": 1.25, "round_trip_ms": 50, "window_bytes": 6e6, "flows": 4}
-    scenario = document(communication={"kind": "ring", "message_bytes": 2e9, "link": link})
+    still = {**link, "latency_us": 0}
+    scenario = document(communication={"kind": "ring", "message_bytes": 2e9, "link": still})
     path = "communication.link.round_trip_ms"
     found = asked(scenario, path, "largest", "useful_compute_fraction", at_least=0.03)
     allowed_ms = 300 / 0.03 - 300
     bandwidth = 2 * 63 / 64 * 2e9 / 1e6 / allowed_ms
     assert bandwidth < 1.25
     assert answer(found) == pytest.approx(4 * 6e6 / 1e6 / bandwidth, rel=2e-9)
+    # Without a latency of its own a link waits half of the round trip for each of 126 messages.
+    scenario["communication"]["link"] = link
+    found = asked(scenario, path, "largest", "useful_compute_fraction", at_least=0.03)
+    of_window = 2 * 63 / 64 * 2e9 / 1e6 / (4 * 6)
+    assert answer(found) == pytest.approx(allowed_ms / (63 + of_window), rel=2e-9)
 
 
 def test_a_transfer_between_far_places() -> None:

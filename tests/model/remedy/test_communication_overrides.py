@@ -2,10 +2,11 @@
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 from service.model.columns import columns_of
-from service.model.exchange.best_buckets import best_num_buckets
+from service.model.exchange.best_buckets import best_buckets
 from service.model.fields import Scenario
 from service.model.parts.communication import Link
 from service.model.remedy.communication_overrides import NO_COMMUNICATION
@@ -72,12 +73,18 @@ def test_buckets_keep_what_the_overlap_is_otherwise() -> None:
 
 def test_the_best_number_of_buckets_is_tried_where_latency_is_known() -> None:
     document = scenario()
-    best = int(best_num_buckets(columns_of(document))[0])
+    best = int(best_buckets(columns_of(document), np.ones(1)).num_buckets[0])
     assert best not in {8, 25}
     found = settings(document, RemedyRequest(kind="overlap_buckets"))
     assert found == [{"num_buckets": number} for number in sorted([8, 25, best])]
     found = settings(scenario(communication=FIXED), RemedyRequest(kind="overlap_buckets"))
     assert found == [{"num_buckets": 8}, {"num_buckets": 25}]
+    # For the slowest kind of GPU, which has longer to hide them.
+    half = scenario(slow_groups=[{"count": 1, "speed_fraction": 0.5}])
+    slow = int(best_buckets(columns_of(document), np.full(1, 2.0)).num_buckets[0])
+    assert slow != best
+    found = settings(half, RemedyRequest(kind="overlap_buckets"))
+    assert {"num_buckets": slow} in found
     asked = RemedyRequest(kind="overlap_buckets", num_buckets=(2,), contention_fraction=0.1)
     assert settings(document, asked) == [{"num_buckets": 2, "contention_fraction": 0.1}]
 
