@@ -8,6 +8,7 @@ value and the rule.
 import math
 import re
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from types import NoneType, UnionType
 from typing import Annotated, Any, Union, get_args, get_origin
 
@@ -16,6 +17,8 @@ import msgspec
 from service.model.problems import Problem
 
 SHOWN_CHARACTERS = 60
+MAX_PARTS = 10_100
+"""Of one array that faults are looked for in: the longest that is allowed has 10 001."""
 
 _PLACE = re.compile(r" - at `(?:key` in `)?\$[^`]*`$")
 _CODES = (
@@ -69,7 +72,7 @@ def _inner_faults(value: Any, kind: Any, pointer: str) -> Iterator[Problem]:
             value, [member for member in arguments if _is_struct(member)], pointer
         )
     elif origin in {list, tuple} and isinstance(value, list):
-        for position, part in enumerate(value):
+        for position, part in enumerate(islice(value, MAX_PARTS)):
             yield from problems_of(part, arguments[0], pointer=f"{pointer}/{position}")
     elif origin is dict and isinstance(value, dict):
         for name, part in value.items():

@@ -14,14 +14,14 @@ from service.model.fleets import structures_of
 from service.model.leaves import leaves
 from service.model.steps import steps_of
 from service.model.times import compute_ms, outside_ms
-from service.model.waiting import is_local, staleness
+from service.model.waiting import is_local, is_stale
 
 _EVERY_STEP = 1 + leaves()["synchronization.kind"].labels.index("every_step")
 
 
 def gain_columns(columns: Columns, step_mean_ms: Floats) -> dict[str, Floats]:
-    """(points,) NaN where every step waits for all."""
-    rarely = is_local(columns) | (staleness(columns) > 0)
+    """(points,) NaN of every_step and backup_workers."""
+    rarely = is_local(columns) | is_stale(columns)
     gain = np.full(columns.num_points, np.nan)
     rows = np.flatnonzero(rarely)
     if len(rows):

@@ -39,6 +39,13 @@ def is_local(columns: Columns) -> Mask:
 
 
 @kept_with_columns
+def is_stale(columns: Columns) -> Mask:
+    """(points,) whether updates are seen later, be it by no step and no time."""
+    stale: Mask = np.isin(columns["synchronization.kind"], (BOUNDED_STALENESS, DELAYED_UPDATE))
+    return stale
+
+
+@kept_with_columns
 def staleness(columns: Columns) -> Floats:
     """(points,) steps by which a GPU may be ahead of the slowest; 0 with a barrier."""
     kind = columns["synchronization.kind"]
@@ -49,9 +56,7 @@ def staleness(columns: Columns) -> Floats:
 @kept_with_columns
 def delay_ms(columns: Columns) -> Floats:
     """(points,) until an update is seen, beside its communication."""
-    kind = columns["synchronization.kind"]
-    stale = (kind == BOUNDED_STALENESS) | (kind == DELAYED_UPDATE)
-    return np.where(stale, columns["synchronization.delay_ms"], 0.0)
+    return np.where(is_stale(columns), columns["synchronization.delay_ms"], 0.0)
 
 
 @kept_with_columns

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import Meta, Struct
 
-from service.model.decoding import SHOWN_CHARACTERS, escaped, problems_of, shown
+from service.model.decoding import MAX_PARTS, SHOWN_CHARACTERS, escaped, problems_of, shown
 from service.model.problems import Problem
 
 
@@ -117,6 +117,18 @@ def test_all_faults_are_reported_at_once() -> None:
         "/parts/0": "wrong_type",
         "/table/a": "out_of_range",
     }
+
+
+def test_of_a_list_that_is_far_too_long_not_every_part_is_asked() -> None:
+    # Each question costs microseconds, and a body may hold millions.
+    kind = Annotated[list[Annotated[float, Meta(ge=0)]], Meta(max_length=8)]
+    far = [1.0] * (MAX_PARTS + 3)
+    far[1] = -1.0
+    far[-1] = -1.0
+    found = [(fault.pointer, fault.code) for fault in problems_of(far, kind)]
+    assert found == [("/1", "out_of_range"), ("", "wrong_length")]
+    whole = [1.0] * (MAX_PARTS + 3)
+    assert [fault.code for fault in problems_of(whole, kind)] == ["wrong_length"]
 
 
 def test_sentences_give_value_and_rule() -> None:

@@ -114,7 +114,8 @@ def _endless(columns: Columns) -> Mask:
     broken = np.zeros(columns.num_points, dtype=np.bool_)
     rows = np.flatnonzero(~np.isnan(columns[_HAS_LINK]))
     exchange = exchange_of(columns.part(rows))
-    broken[rows] = ~(exchange.allreduce_ms + exchange.compression_ms <= MAX_TIME_MS)
+    # Where no message or no bandwidth is known, other rules say so.
+    broken[rows] = exchange.allreduce_ms + exchange.compression_ms > MAX_TIME_MS
     return broken
 
 
