@@ -106,8 +106,7 @@ def _correlated(law: dict[str, Any], size: tuple[int, int, int], phi: float, rng
     for step in range(1, size[1]):
         score[:, step] = phi * score[:, step - 1] + np.sqrt(1 - phi**2) * score[:, step]
     if law["kind"] == "normal":
-        found: Floats = 1 + law["cv"] * score
-        return found
+        return np.asarray(1 + law["cv"] * score)
     sd = np.sqrt(np.log1p(law["cv"] ** 2))
     found: Floats = np.exp(sd * score - sd**2 / 2)
     return found
