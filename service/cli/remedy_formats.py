@@ -21,6 +21,7 @@ NUMBERS = (
     "gpu_hours_effective_change",
     "step_mean_ms_after",
     "efficiency_fraction_after",
+    "useful_compute_fraction_after",
     "break_even_extra_steps_fraction",
     "break_even_gpu_hours",
 )
@@ -71,6 +72,7 @@ def write_table(found: RemediesOut, out: BinaryIO) -> None:
         Heading("held [GPU-hours]"),
         Heading("step [ms]"),
         Heading("efficiency [%]"),
+        Heading("useful compute [%]"),
         *([Heading("break-even extra steps [%]")] if gains else []),
         Heading("break-even of one [GPU-hours]"),
         *([Heading("given back"), Heading("break-even price of one")] if priced else []),
@@ -130,6 +132,7 @@ def _cells(remedy: RemedyOut, *, gains: bool, priced: bool) -> list[str]:
         signed(gpu_hours(remedy.gpu_hours_held_change)),
         milliseconds(remedy.step_mean_ms_after),
         percent(remedy.efficiency_fraction_after),
+        percent(remedy.useful_compute_fraction_after),
         *([percent(remedy.break_even_extra_steps_fraction)] if gains else []),
         gpu_hours(remedy.break_even_gpu_hours),
     ]

@@ -195,6 +195,7 @@ def _remedy(
         gpu_hours_effective_change=float(gains.effective_change[point]),
         step_mean_ms_after=float(results.columns["step_mean_ms"][point]),
         efficiency_fraction_after=float(gains.efficiency[point]),
+        useful_compute_fraction_after=float(results.columns["useful_compute_fraction"][point]),
         break_even_extra_steps_fraction=_finite(
             results.columns["break_even_extra_steps_fraction"][point]
         ),

@@ -68,6 +68,13 @@ class RemedyOut(Struct, frozen=True, kw_only=True):
     efficiency_fraction_after: Annotated[
         float, Meta(description="Effective over held, at the original ideal step.")
     ]
+    useful_compute_fraction_after: Annotated[
+        float,
+        Meta(
+            description="Nominal compute over the expected step: does not count an exchange every "
+            "step as work, unlike the ideal step of the efficiency."
+        ),
+    ]
     break_even_extra_steps_fraction: Annotated[
         float | None,
         Meta(
