@@ -3,6 +3,7 @@
 from typing import Any
 
 GAMMA = {"kind": "gamma", "cv": 0.1}
+EPISODES = {"rate_per_gpu_day": 1, "mean_hours": 1, "severity": 1.5}
 LINK = {"latency_us": 10, "bandwidth_gigabytes_per_s": 10}
 RING: dict[str, Any] = {"kind": "ring", "message_bytes": 1e9, "link": LINK}
 HIERARCHICAL = {**RING, "kind": "hierarchical", "intra_link": LINK}
@@ -53,6 +54,18 @@ BROKEN: dict[str, list[dict[str, Any]]] = {
         {"synchronization": {**LOCAL, "overlap_steps": 10}},
         {"synchronization": {**LOCAL, "fragments": 5, "overlap_steps": 2}},
     ],
+    "standing_by_in_episodes": [
+        {
+            "synchronization": STALE,
+            "variability": {"node": GAMMA, "episodes": EPISODES},
+            "num_spare_gpus": 2,
+        },
+        {
+            "synchronization": {**LOCAL, "overlap_steps": 2},
+            "variability": {"persistent": GAMMA, "episodes": EPISODES},
+            "num_evicted_gpus": 2,
+        },
+    ],
     "not_one_message": [
         {"communication": {"kind": "ring", "link": LINK}},
         {"communication": {**RING, "parameters": 1e9}},
@@ -89,6 +102,12 @@ BROKEN: dict[str, list[dict[str, Any]]] = {
 }
 
 NEARLY: list[dict[str, Any]] = [
+    {
+        "synchronization": {**LOCAL},
+        "variability": {"persistent": GAMMA, "episodes": EPISODES},
+        "num_spare_gpus": 2,
+    },
+    {"synchronization": STALE, "variability": {"episodes": EPISODES}, "num_spare_gpus": 2},
     {"overlap": {"kind": "buckets", "bucket_shares": [1, 2]}},
     {"overlap": {"kind": "buckets", "bucket_bytes": 1e5}, "communication": RING},
     {"overlap": {"kind": "fsdp", "num_layers": 1, "prefetch_layers": 5}, "communication": RING},

@@ -100,10 +100,11 @@ def refuse_long_recursions(columns: Columns, times: float = 1.0) -> None:
     needed = float(rank_steps(sound).sum()) * times
     if needed > MOST_RANK_STEPS:
         draws = int(columns["draws"].max())
+        fewer = f"fewer draws than {draws}, " if draws > FEWEST_DRAWS else ""
         detail = (
             f"{needed:.1e} steps of single GPUs would be simulated, at most {MOST_RANK_STEPS:.0e} "
-            f"are answered at once: ask for less, with fewer draws (now {draws}, at least "
-            f"{FEWEST_DRAWS}) or fewer GPUs, or post the scenario as a batch"
+            f"are answered at once: ask with {fewer}fewer GPUs, fewer sources of variability, or "
+            "narrower bounds; a batch may take longer"
         )
         problem = Problem(pointer="/draws", code="too_long_at_once", detail=detail)
         raise InvalidScenario([problem])

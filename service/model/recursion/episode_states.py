@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from service.model.fleet import Fleet
 from service.model.laws.law import Floats
 from service.model.slowest.episodes import states_of
+from service.model.slowest.removal import without_removed
 
 # States of less weight are left out: together they last a few seconds a year.
 _TRIFLE = 1e-7
@@ -29,7 +30,13 @@ class PointStates(NamedTuple):
 
 
 def states_of_points(fleet: Fleet) -> PointStates:
-    """All states that matter; the weights of a point's sum up to 1."""
+    """All states that matter; the weights of a point's sum up to 1.
+
+    Who stands by does so for what lasts: episodes fall on those who work. Where chance tells who
+    that is, the scenario is refused.
+    """
+    if fleet.episodes is not None and fleet.persistent is None and fleet.node is None:
+        fleet = replace(without_removed(fleet), num_removed=np.zeros_like(fleet.num_removed))
     if fleet.episodes is None:
         every = np.arange(fleet.num_points)
         return PointStates(fleet, every, np.ones(fleet.num_points))

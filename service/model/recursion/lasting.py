@@ -49,6 +49,9 @@ def lasting_factors(fleet: Fleet, seed: int, num_lanes: int, padded: int) -> Flo
         if removed:
             slowest = np.argpartition(factors[:number, point], number - removed, axis=0)
             np.put_along_axis(factors[:, point], slowest[number - removed :], 0.0, axis=0)
+            # Those who work close the gaps: tensor-parallel groups are formed of them.
+            order = np.argsort(factors[:, point] == 0, axis=0, kind="stable")
+            factors[:, point] = np.take_along_axis(factors[:, point], order, axis=0)
     return factors
 
 

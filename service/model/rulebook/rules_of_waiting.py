@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from service.model.active import is_active, num_removed, occupancy
 from service.model.columns import Columns
 from service.model.exchange.messages import uncompressed_bytes
 from service.model.fields import Scenario
@@ -15,6 +16,7 @@ from service.model.waiting import (
     FSDP,
     interval_steps,
     is_local,
+    needs_recursion,
     staleness,
 )
 
@@ -122,6 +124,22 @@ def _say_too_long_overlap(scenario: Scenario) -> tuple[str, str]:
     )
 
 
+def _standing_by_in_episodes(columns: Columns) -> Mask:
+    lasting = is_active(columns, "persistent") | is_active(columns, "node")
+    broken: Mask = needs_recursion(columns) & (num_removed(columns) > 0) & lasting
+    return broken & (occupancy(columns) > 0)
+
+
+def _say_standing_by_in_episodes(scenario: Scenario) -> tuple[str, str]:
+    return (
+        "/num_spare_gpus" if scenario.num_spare_gpus else "/num_evicted_gpus",
+        (
+            "where GPUs differ for good, some of them stand by and no barrier ends every step, "
+            "which of them are in an episode is not known well enough; leave one of these out"
+        ),
+    )
+
+
 WAITING_RULES = (
     Rule("not_one_bucket_size", _not_one_size, _say_not_one_size, "overlap.contention_fraction"),
     Rule("bucket_bytes_without_message", _no_message, _say_no_message, "overlap.bucket_bytes"),
@@ -138,5 +156,11 @@ WAITING_RULES = (
         _too_long_overlap,
         _say_too_long_overlap,
         "synchronization.overlap_steps",
+    ),
+    Rule(
+        "standing_by_in_episodes",
+        _standing_by_in_episodes,
+        _say_standing_by_in_episodes,
+        "variability.episodes.severity",
     ),
 )
