@@ -19,6 +19,7 @@ NUMBERS = (
     "gpu_hours_given_back_se",
     "gpu_hours_held_change",
     "gpu_hours_effective_change",
+    "gpu_hours_saved_for_equal_work",
     "step_mean_ms_after",
     "efficiency_fraction_after",
     "useful_compute_fraction_after",
@@ -31,6 +32,7 @@ FIELDS = (
     Field(name="count", kind="int64"),
     *(Field(name=name, kind="float64") for name in NUMBERS),
     Field(name="money_given_back", kind="decimal"),
+    Field(name="money_saved_for_equal_work", kind="decimal"),
     Field(name="break_even_price", kind="decimal"),
     Field(name="currency", kind="text"),
     Field(name="overrides", kind="text"),
@@ -69,13 +71,18 @@ def write_table(found: RemediesOut, out: BinaryIO) -> None:
         Heading("remedy", words=True),
         Heading("setting", words=True),
         Heading("given back [GPU-hours]"),
+        Heading("saved, same work [GPU-hours]"),
         Heading("held [GPU-hours]"),
         Heading("step [ms]"),
         Heading("efficiency [%]"),
         Heading("useful compute [%]"),
         *([Heading("break-even extra steps [%]")] if gains else []),
         Heading("break-even of one [GPU-hours]"),
-        *([Heading("given back"), Heading("break-even price of one")] if priced else []),
+        *(
+            [Heading("given back"), Heading("saved, same work"), Heading("break-even price of one")]
+            if priced
+            else []
+        ),
     ]
     rows = [_cells(remedy, gains=gains, priced=priced) for remedy in found.remedies]
     out.write(f"{text_table(headings, rows)}\n".encode())
@@ -102,6 +109,9 @@ def write_comma_separated(found: RemediesOut, out: BinaryIO) -> None:
             for name in NUMBERS
         },
         "money_given_back": [_decimal(remedy.money_given_back) for remedy in remedies],
+        "money_saved_for_equal_work": [
+            _decimal(remedy.money_saved_for_equal_work) for remedy in remedies
+        ],
         "break_even_price": [_decimal(remedy.break_even_price) for remedy in remedies],
         "currency": [_currency(remedy.money_given_back) for remedy in remedies],
         "overrides": [_json(remedy.overrides) for remedy in remedies],
@@ -129,6 +139,7 @@ def _cells(remedy: RemedyOut, *, gains: bool, priced: bool) -> list[str]:
         remedy.kind,
         _setting(remedy.setting),
         given_back,
+        signed(gpu_hours(remedy.gpu_hours_saved_for_equal_work)),
         signed(gpu_hours(remedy.gpu_hours_held_change)),
         milliseconds(remedy.step_mean_ms_after),
         percent(remedy.efficiency_fraction_after),
@@ -137,7 +148,11 @@ def _cells(remedy: RemedyOut, *, gains: bool, priced: bool) -> list[str]:
         gpu_hours(remedy.break_even_gpu_hours),
     ]
     if priced:
-        cells += [_money(remedy.money_given_back), _money(remedy.break_even_price)]
+        cells += [
+            _money(remedy.money_given_back),
+            _money(remedy.money_saved_for_equal_work),
+            _money(remedy.break_even_price),
+        ]
     return cells
 
 

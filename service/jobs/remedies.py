@@ -193,6 +193,7 @@ def _remedy(
         gpu_hours_given_back_se=float(gains.given_back_se[point]),
         gpu_hours_held_change=held,
         gpu_hours_effective_change=float(gains.effective_change[point]),
+        gpu_hours_saved_for_equal_work=float(gains.saved[point]),
         step_mean_ms_after=float(results.columns["step_mean_ms"][point]),
         efficiency_fraction_after=float(gains.efficiency[point]),
         useful_compute_fraction_after=float(results.columns["useful_compute_fraction"][point]),
@@ -201,6 +202,9 @@ def _remedy(
         ),
         break_even_gpu_hours=break_even,
         money_given_back=_cost(rates, given_back, scenario.period_days).cost,
+        money_saved_for_equal_work=_cost(
+            rates, float(gains.saved[point]), scenario.period_days
+        ).cost,
         break_even_price=_cost(rates, break_even, scenario.period_days).cost,
     )
 

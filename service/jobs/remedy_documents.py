@@ -64,6 +64,13 @@ class RemedyOut(Struct, frozen=True, kw_only=True):
     gpu_hours_effective_change: Annotated[
         float, Meta(description="Of GPU-hours at the original ideal step, over the window.")
     ]
+    gpu_hours_saved_for_equal_work: Annotated[
+        float,
+        Meta(
+            description="What the work of the window would no longer hold: at most all of it. "
+            "Where steps become much faster, given_back counts all that could be done beside it."
+        ),
+    ]
     step_mean_ms_after: float
     efficiency_fraction_after: Annotated[
         float, Meta(description="Effective over held, at the original ideal step.")
@@ -92,6 +99,9 @@ class RemedyOut(Struct, frozen=True, kw_only=True):
     ]
     money_given_back: Annotated[
         Money | None, Meta(description="What is given back costs so much over the window.")
+    ]
+    money_saved_for_equal_work: Annotated[
+        Money | None, Meta(description="What is saved for the same work costs so much.")
     ]
     break_even_price: Annotated[
         Money | None, Meta(description="Most that a unit may cost over the window.")

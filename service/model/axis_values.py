@@ -16,13 +16,13 @@ from service.model.axes import (
     whole_numbers,
     without_repeats,
 )
-from service.model.columns import columns_of
+from service.model.columns import Columns, columns_of
 from service.model.decoding import problems_of
 from service.model.fields import Scenario
-from service.model.leaves import Leaf, can_be_null, is_struct, leaves, members
+from service.model.leaves import KIND, Leaf, can_be_null, is_struct, leaves, members
 from service.model.paths import REFUSED, group_of, is_whole, leaf_of, touched
 from service.model.problems import InvalidScenario, Problem
-from service.model.scenario import apply_overrides, decode_fields
+from service.model.scenario import apply_overrides, decode_fields, normalised
 
 MAX_FAULTS = 100
 # Each whole structure is decoded by itself, at some 0.1 ms.
@@ -213,22 +213,53 @@ def _structures(path: str, values: list[Any], document: dict[str, Any], *, point
     """An axis of whole values: each is put into the scenario and decoded there."""
     problems: list[Problem] = []
     rows = []
+    of_kind = leaves()[path].labels if path in leaves() else ()
+    above = path.removesuffix(f".{KIND}") if of_kind and path.endswith(f".{KIND}") else None
     for position, value in enumerate(values):
         place = f"{pointer}/values/{position}"
+        changed = {path: value} if above is None else _of_another_kind(document, above, value)
         try:
-            rows.append(columns_of(decode_fields(apply_overrides(document, {path: value}))))
+            rows.append(columns_of(decode_fields(apply_overrides(document, changed))))
         except InvalidScenario as error:
             problems.extend(_moved(problem, path, place) for problem in error.problems)
     if problems:
         return _nothing(path, *problems[:MAX_FAULTS])
     group = group_of(path)
     columns: dict[str, NDArray[Any]] = {}
-    for name in touched(path) or ():
+    names = touched(path) or ()
+    if above is not None:
+        names = (*names, *_moved_with_kind(above, columns_of(decode_fields(document)), rows))
+    for name in names:
         parts = [row[name] for row in rows]
         if group is not None:
             parts = [part[:, group] for part in parts]
         columns[name] = _stacked(parts, leaves()[name].absent)
     return AxisValues(path=path, length=len(values), columns=columns, listed=tuple(values)), [], []
+
+
+def _of_another_kind(document: dict[str, Any], above: str, kind: Any) -> dict[str, Any]:
+    """The document at `above` as another kind: what it only has by default is that kind's own."""
+    place: Any = normalised(decode_fields(document))
+    for part in above.split("."):
+        place = place.get(part, {})
+    return {above: {**place, KIND: kind}}
+
+
+def _moved_with_kind(above: str, base: Columns, rows: list[Columns]) -> tuple[str, ...]:
+    """Leaves below `above` that some kind lacks, or has by a default of its own."""
+    return tuple(
+        name
+        for name in leaves()
+        if name.startswith(f"{above}.")
+        and name != f"{above}.{KIND}"
+        and any(not _same_column(row[name], base[name]) for row in rows)
+    )
+
+
+def _same_column(left: NDArray[Any], right: NDArray[Any]) -> bool:
+    if left.dtype == object:
+        return bool(left[0] == right[0])
+    return bool(np.array_equal(left, right, equal_nan=True))
 
 
 def _stacked(parts: list[NDArray[Any]], empty: float) -> NDArray[Any]:

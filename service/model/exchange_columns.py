@@ -8,12 +8,12 @@ from numpy.typing import NDArray
 from service.model.columns import Columns, Floats
 from service.model.exchange.best_buckets import best_buckets
 from service.model.exchange.buckets import last_bucket_ms, runs_of
-from service.model.exchange.collectives import FIXED, half_part_ms
+from service.model.exchange.collectives import FIXED, exchange_of, half_part_ms, part_ms
 from service.model.exchange.idle_knee import idle_ratio
 from service.model.exchange.messages import num_ranks
 from service.model.nominal_steps import NominalStep
 from service.model.times import compute_ms, outside_ms
-from service.model.waiting import BUCKETS, FSDP, delay_ms, waits_every_step
+from service.model.waiting import BUCKETS, FSDP, delay_ms, is_local, waits_every_step
 
 ROUND_OFF = 1e-12
 QUADRATURE_ERROR = 1e-9
@@ -30,7 +30,7 @@ def exchange_columns(
         "communication_latency_ms": nominal.latency_ms,
         "communication_bandwidth_ms": nominal.bandwidth_ms,
         "hidden_communication_fraction": _hidden(
-            communication + delay_ms(columns),
+            _exchanged(columns, communication) + delay_ms(columns),
             found["exposed_communication_ms"],
             found["step_mean_ms"],
         ),
@@ -44,8 +44,23 @@ def exchange_columns(
     }
 
 
+def _exchanged(columns: Columns, communication: Floats) -> Floats:
+    """(points,) what a step exchanges on average, ms: of local steps all fragments once a round."""
+    exchanged = communication.copy()
+    rows = np.flatnonzero(is_local(columns))
+    if len(rows):
+        part = columns.part(rows)
+        fragments, whole = part["synchronization.fragments"], exchange_of(part)
+        of_round = part_ms(part, 1 / fragments, whole) * fragments + whole.compression_ms
+        exchanged[rows] = of_round / part["synchronization.steps"]
+    return exchanged
+
+
 def _never_hidden(columns: Columns) -> Floats:
-    """(points,) the last bucket, or the last layer's scatter; NaN without overlap."""
+    """(points,) the last bucket, of local steps its share of a step, or the last layer's scatter.
+
+    NaN without overlap.
+    """
     found = np.full(columns.num_points, np.nan)
     for kind, last in ((BUCKETS, _last_bucket), (FSDP, _last_scatter)):
         rows = np.flatnonzero(columns["overlap.kind"] == kind)
@@ -55,7 +70,9 @@ def _never_hidden(columns: Columns) -> Floats:
 
 
 def _last_bucket(columns: Columns) -> Floats:
-    return last_bucket_ms(runs_of(columns))
+    rounds = np.where(is_local(columns), columns["synchronization.steps"], 1.0)
+    share: Floats = last_bucket_ms(runs_of(columns)) / rounds
+    return share
 
 
 def _last_scatter(columns: Columns) -> Floats:

@@ -175,7 +175,7 @@ _COMMUNICATION = (
     _ms("exposed_load_ms", "What loading makes a step longer by."),
     _fraction(
         "hidden_communication_fraction",
-        "Share of communication, and of an update's delay, that is hidden: 1 - exposed / both.",
+        "Share of what is exchanged, and of an update's delay, that is hidden: 1 - exposed / both.",
     ),
     _ms("last_bucket_ms", "What can never be hidden: the last bucket, or the last scatter."),
     Column(

@@ -37,7 +37,7 @@ def test_a_price_shows_money(trainard: Program, example: Path) -> None:
     arguments = ("remedies", str(example / "scenario.json"), "--price", "1.00")
     done = trainard(*arguments, "--currency", "EUR")
     (best,) = (line for line in done.stdout.splitlines() if line.startswith("replace_slow"))
-    assert best.count("176 008.49 EUR") == 2
+    assert best.count("176 008.49 EUR") == 3
     assert trainard(*arguments).returncode == 2
     refused = trainard(*arguments, "--currency", "XAU")
     assert refused.returncode == 2

@@ -8,6 +8,7 @@ from service.model.axes import decode_axes
 from service.model.axis_values import MAX_FAULTS, MAX_STRUCTURES, AxisValues, read_values
 from service.model.columns import COUNT, SPEED
 from service.model.distributions import FAMILIES
+from service.model.leaves import leaves
 from service.model.problems import Problem
 from service.model.scenario import decode_scenario, full
 
@@ -42,6 +43,10 @@ def columns(path: str, **form: Any) -> dict[str, list[Any]]:
     for column in values.columns.values():
         assert len(column) == values.length
     return {name: column.tolist() for name, column in values.columns.items()}
+
+
+def with_fields(**fields: Any) -> dict[str, Any]:
+    return full(decode_scenario({**DOCUMENT, **fields}))
 
 
 def faults(path: str, **form: Any) -> list[tuple[str, str]]:
@@ -120,6 +125,39 @@ def test_whole_structures_set_all_their_columns() -> None:
         COUNT: [7],
         SPEED: [0.6],
     }
+
+
+def test_another_kind_brings_its_own_defaults() -> None:
+    ring = {"kind": "ring", "message_bytes": 1e6, "link": {"bandwidth_gigabytes_per_s": 2}}
+    found = columns(
+        "communication.kind",
+        document=with_fields(communication=ring),
+        values=["ring", "auto", "tree"],
+    )
+    kinds = leaves()["communication.kind"].labels
+    assert [kinds[code - 1] for code in found["communication.kind"]] == ["ring", "auto", "tree"]
+    assert repr(found.pop("communication.tree_efficiency_fraction")) == "[nan, 1.0, 1.0]"
+    # What all have in common is left to axes of its own.
+    assert list(found) == ["communication.kind"]
+    found = columns("synchronization.kind", values=["every_step", "delayed_update"])
+    assert repr(found["synchronization.delay_ms"]) == "[nan, 0.0]"
+    assert repr(found["synchronization.extra_steps_fraction"]) == "[nan, 0.0]"
+    back = with_fields(communication={**ring, "kind": "auto"})
+    found = columns("communication.kind", document=back, values=["ring", "auto"])
+    assert repr(found["communication.tree_efficiency_fraction"]) == "[nan, 1.0]"
+
+
+def test_what_another_kind_needs_and_does_not_know_is_said() -> None:
+    assert faults("synchronization.kind", values=["every_step", "local_steps"]) == [
+        ("/axes/0/values/1", "missing_field")
+    ]
+    assert faults("variability.transient.kind", values=["shifted_gamma"]) == [
+        ("/axes/0/values/0", "missing_field")
+    ]
+    stale = with_fields(synchronization={"kind": "bounded_staleness", "staleness": 2})
+    assert faults("synchronization.kind", document=stale, values=["delayed_update"]) == [
+        ("/axes/0/values/0", "unknown_field")
+    ]
 
 
 def test_lists_of_groups_are_padded_with_absent_ones() -> None:

@@ -51,7 +51,8 @@ def run_of(
     """Points of one seed, number of lanes, tensor-parallel size and autocorrelation."""
     size = int(fleet.tensor_parallel_size[0])
     num_lanes = int(lengths.num_lanes[0])
-    padded = int(num_ranks(fleet).max())
+    # GPUs that stand by may leave a group that is not whole: nobody is in it.
+    padded = -(-int(num_ranks(fleet).max()) // size) * size
     lasting = lasting_factors(fleet, seed, num_lanes, padded)
     drawn = StepFactors(fleet, seed, num_lanes, padded)
     recursion = _recursion(pattern, padded // size, num_lanes * LANE)

@@ -20,6 +20,7 @@ from service.model.recursion.lasting import num_ranks
 from service.model.recursion.memory import Memory, correlated_steps, memory_of
 from service.model.recursion.pattern import Pattern, Staleness
 from service.model.slowest.removal import NO_GPU
+from service.model.slowest.trifles import cv_of
 
 LONGER = 1.25
 """Memories whose slack / cv exceeds the shorter one's by less are simulated as they are."""
@@ -33,6 +34,8 @@ _OVERSHOOT = 0.5826
 """-zeta(1/2) / sqrt(2 pi)."""
 # The slack must be wide against what ranks wander between two gates.
 _WIDE = 5.0
+# Of the common factor, for which leaving it out is below the law's own error.
+_STEADY = 0.05
 # What a step remembers of the one before must be short against the scaled memory.
 _SHORT = 0.1
 
@@ -95,6 +98,9 @@ def _applies(fleet: Fleet, pattern: Pattern, memory: Memory, walls: Floats) -> N
     is_long = (memory.slack > LONGER * _ratio(memory) * memory.cv) & (memory.cv > 0)
     is_long &= memory.num_steps > 0
     is_long &= memory.slack > _WIDE * memory.cv * walls
+    if fleet.common is not None:
+        # What all share is left out of the scaled walk: some 3 cv^2 of the excess.
+        is_long &= cv_of(fleet.common) < _STEADY
     # Of unequal groups of GPUs, and of steps that a hidden load limits, it is not.
     is_alike = (fleet.num_gpus > NO_GPU).sum(axis=0) == 1
     if fleet.persistent is not None or fleet.node is not None:

@@ -31,6 +31,8 @@ class Gains:
     given_back, given_back_se        GPU-hours over the window, and their standard error
     held_change, effective_change    GPU-hours over the window
     efficiency                       effective over held
+    saved                            GPU-hours that the same work as before would no longer hold: at
+                                     most what was held, however much faster steps become
     """
 
     given_back: Floats
@@ -38,6 +40,7 @@ class Gains:
     held_change: Floats
     effective_change: Floats
     efficiency: Floats
+    saved: Floats
 
 
 def gains_of(columns: Columns, results: Results) -> Gains:
@@ -62,6 +65,7 @@ def gains_of(columns: Columns, results: Results) -> Gains:
         held_change=held_change,
         effective_change=given_back + held_change,
         efficiency=1 - lost / held,
+        saved=held[0] - held * ((held[0] - lost[0]) / (held - lost)),
     )
 
 

@@ -60,3 +60,25 @@ def test_episodes_fall_on_those_who_work(synchronization: dict[str, Any], spares
     # Three work, each in an episode for 1 - e^(-1/3) of the time; one makes all twice as slow.
     none = np.exp(-1 / 3) ** 3
     assert mean == pytest.approx(1 / (none + (1 - none) / 2), abs=1e-5 + 4 * error)
+
+
+@pytest.mark.parametrize(
+    "synchronization",
+    [
+        {"kind": "bounded_staleness", "staleness": 1},
+        {"kind": "local_steps", "steps": 4},
+        {"kind": "local_steps", "steps": 6, "overlap_steps": 2},
+    ],
+)
+def test_spares_need_not_fill_a_group(synchronization: dict[str, Any]) -> None:
+    fields = {
+        "num_gpus": 16,
+        "gpus_per_node": 4,
+        "tensor_parallel_size": 2,
+        "variability": {"transient": {"kind": "gamma", "cv": 0.1}},
+        "synchronization": synchronization,
+    }
+    # Of equal GPUs it does not matter that one more stands by.
+    alone, error = step(**fields)
+    beside, other = step(num_spare_gpus=1, **fields)
+    assert abs(alone - beside) < 4 * np.hypot(error, other)

@@ -121,6 +121,9 @@ def test_held_and_effective_add_up_to_what_is_given_back() -> None:
     assert gains.given_back[0] == gains.held_change[0] == gains.effective_change[0] == 0
     np.testing.assert_allclose(gains.held_change, held - held[0])
     np.testing.assert_allclose(gains.effective_change, effective - effective[0], atol=1e-9)
+    # The same work as before, by so many of the new GPU-hours for each effective one.
+    saved = held[0] - effective[0] * held / effective
+    np.testing.assert_allclose(gains.saved, saved, atol=1e-9)
     np.testing.assert_allclose(gains.given_back, gains.effective_change - gains.held_change)
     kinds = [change.remedy.kind for change in grid.changes]
     # Steps of GPUs that do not wait for all in every step are simulated.
