@@ -81,13 +81,13 @@ _ATTRIBUTION = (
     _gpu_hours("slow_groups", "Lost to persistently slow GPUs: everybody waits for them."),
     _gpu_hours("communication", "Spent on exposed communication."),
     _gpu_hours("load", "Spent on exposed data loading."),
-    _gpu_hours(
-        "extra_steps",
-        "Spent on the extra steps that you say local steps or staleness cost; none is assumed.",
-    ),
+)
+_EXTRA_STEPS = _gpu_hours(
+    "extra_steps",
+    "Spent on the extra steps that you say local steps or staleness cost; none is assumed.",
 )
 
-ATTRIBUTION_COLUMNS = tuple(column.name for column in _ATTRIBUTION)
+ATTRIBUTION_COLUMNS = tuple(column.name for column in (*_ATTRIBUTION, _EXTRA_STEPS))
 """These, and only these, sum to `gpu_hours_available`."""
 
 _REDUCIBLE = (
@@ -286,6 +286,7 @@ COLUMNS: tuple[Column, ...] = (
     ),
     *_REMEDY,
     *_COMMUNICATION,
+    _EXTRA_STEPS,
 )
 
 COLUMN_NAMES = tuple(column.name for column in COLUMNS)
