@@ -15,6 +15,7 @@ from service.errors import ConflictError
 from service.jobs import batch_ends, batches, piece_keeper
 from service.jobs.batch_documents import BatchOut
 from service.jobs.batch_progress import read_changes
+from service.jobs.kept_pieces import keep_piece
 from service.jobs.planning import Plan
 from service.jobs.workflows import HandedOverError
 from service.model import MODEL_VERSION
@@ -149,7 +150,7 @@ def test_what_cannot_be_kept_waits_for_the_next_piece(
     sqlite_database: Database, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     batch = two_items(sqlite_database)
-    keep_piece, calls = piece_keeper.keep_piece, 0
+    calls = 0
 
     def refuse_twice(*arguments: Any) -> bool:
         nonlocal calls
