@@ -18,6 +18,7 @@ from service.db.engine import Database
 from service.db.tables import (
     batch_item,
     chunk_ledger,
+    chunk_piece,
     pricing,
     pricing_line,
     publication,
@@ -136,6 +137,7 @@ def delete_rows(connection: Connection, batch_id: UUID) -> bool:
         (pricing_line, "id"),
         (pricing, "id"),
         (publication, "id"),
+        (chunk_piece, "first_point"),
         (chunk_ledger, "chunk"),
         (batch_item, "id"),
     ):

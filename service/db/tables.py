@@ -32,6 +32,7 @@ __all__ = [
     "audit_event",
     "batch_item",
     "chunk_ledger",
+    "chunk_piece",
     "cluster_profile",
     "cluster_profile_revision",
     "export_file",
@@ -199,6 +200,25 @@ chunk_ledger = Table(
     # Why the whole chunk could not be computed: it has no blocks then
     Column("failure", String(500)),
     Index("ix_chunk_ledger_created_at", "created_at"),
+)
+
+# What is computed of a chunk whose points take long, until the chunk is stored.
+chunk_piece = Table(
+    "chunk_piece",
+    metadata,
+    *bulk_identity(),
+    Column(
+        "batch_id",
+        Uuid,
+        ForeignKey("scenario_batch.id", ondelete="CASCADE"),
+        primary_key=True,
+    ),
+    Column("chunk", Integer, primary_key=True),
+    Column("first_point", BigInteger, primary_key=True),
+    Column("num_points", Integer, nullable=False),
+    # Of the code that computed it: another one's numbers must not be mixed in
+    Column("model_version", String(20), nullable=False),
+    Column("payload", LargeBinary, nullable=False),
 )
 
 # Processes that compute, or did: `seen_at` is renewed every few seconds.

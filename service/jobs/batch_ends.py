@@ -9,7 +9,7 @@ from uuid import UUID
 import numpy as np
 import uuid_utils.compat
 
-from service.db import batches, pricings
+from service.db import batches, chunk_pieces, pricings
 from service.db.engine import Connection, Row
 from service.db.results import fetch_points
 from service.jobs.rates import rates_for
@@ -68,6 +68,8 @@ def finish(connection: Connection, batch_id: UUID, now: datetime) -> str | None:
         ended_at=now,
         failure=_failure_of(connection, batch_id) if state == "failed" else None,
     )
+    # Of chunks that were begun and will not be stored: no whole block of them could be shown.
+    chunk_pieces.delete_pieces(connection, batch_id)
     return state
 
 

@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 from msgspec import Struct
 
-from service.db import batches
+from service.db import batches, chunk_pieces
 from service.db.block_copies import copy_blocks
 from service.db.blocks import BLOCK_POINTS, read_columns, write_blocks
 from service.db.engine import Connection, Row
@@ -90,7 +90,7 @@ def load_chunk(
 ) -> ChunkWork | None:
     """What is to be done for a chunk; None when it is recorded or the batch takes no more."""
     batch = batches.find_batch(connection, batch_id)
-    if batch is None or not _takes_chunks(batch, now):
+    if batch is None or not takes_chunks(batch, now):
         return None
     if batches.get_chunk(connection, batch_id, chunk) is not None:
         return None
@@ -137,7 +137,7 @@ def find_reusable(connection: Connection, work: ChunkWork) -> ReusedChunk | None
 def is_wanted(connection: Connection, batch_id: UUID, now: datetime) -> bool:
     """Whether the batch still takes chunks."""
     batch = batches.find_batch(connection, batch_id)
-    return batch is not None and _takes_chunks(batch, now)
+    return batch is not None and takes_chunks(batch, now)
 
 
 def start(connection: Connection, batch_id: UUID, now: datetime) -> None:
@@ -148,7 +148,7 @@ def start(connection: Connection, batch_id: UUID, now: datetime) -> None:
 def store_chunk(
     connection: Connection, work: ChunkWork, outcome: ChunkOutcome, *, worker: str, now: datetime
 ) -> None:
-    """Write the chunk's blocks, its ledger row and the progress.
+    """Write the chunk's blocks, its ledger row and the progress; its pieces are deleted.
 
     Nothing is written for a chunk that is recorded already. Raises `BatchEndedError` when the
     batch takes no more and `SourceGoneError` when there is nothing to copy any more: then the
@@ -159,7 +159,7 @@ def store_chunk(
         return
     progress = _write(connection, work, outcome)
     batch = batches.lock_batch(connection, work.batch_id)
-    if batch is None or not _takes_chunks(batch, now):
+    if batch is None or not takes_chunks(batch, now):
         raise BatchEndedError
     batches.record_chunk(
         connection,
@@ -171,6 +171,7 @@ def store_chunk(
         worker=worker,
         failure=outcome.reason if isinstance(outcome, FailedChunk) else None,
     )
+    chunk_pieces.delete_pieces(connection, work.batch_id, work.chunk)
 
 
 def fail_chunk(
@@ -182,7 +183,8 @@ def fail_chunk(
         store_chunk(connection, work, FailedChunk(reason=reason), worker=worker, now=now)
 
 
-def _takes_chunks(batch: Row[Any], now: datetime) -> bool:
+def takes_chunks(batch: Row[Any], now: datetime) -> bool:
+    """Whether chunks of the batch are still computed and stored."""
     if batch.state not in {"queued", "running"} or batch.deleted_at is not None:
         return False
     return batch.deadline_at is None or batch.deadline_at > now

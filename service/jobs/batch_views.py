@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import msgspec
 
-from service.db import batches, pricings
+from service.db import batches, chunk_pieces, pricings
 from service.db.engine import Connection, Row
 from service.jobs.batch_documents import (
     TERMINAL_STATES,
@@ -25,7 +25,11 @@ def shown_batches(connection: Connection, rows: Sequence[Row[Any]]) -> list[Batc
     counted = batches.item_counts(connection, ids)
     # Of the newest pricing, also for those who see no money: it tells of no rate.
     priced = {row.batch_id: row.rates_as_of for row in pricings.list_pricings(connection, ids)}
-    return [_shown(row, counts_of(row, counted[row.id]), priced.get(row.id)) for row in rows]
+    kept = chunk_pieces.points_kept(connection, ids)
+    return [
+        _shown(row, counts_of(row, counted[row.id]), priced.get(row.id), kept.get(row.id, 0))
+        for row in rows
+    ]
 
 
 def counts_of(batch: Row[Any], number: Mapping[str, int]) -> Counts:
@@ -48,14 +52,17 @@ def counts_of(batch: Row[Any], number: Mapping[str, int]) -> Counts:
     )
 
 
-def _shown(row: Row[Any], counts: Counts, rates_as_of: datetime | None) -> BatchOut:
+def _shown(
+    row: Row[Any], counts: Counts, rates_as_of: datetime | None, points_kept: int
+) -> BatchOut:
     address = f"/v1/scenario-batches/{row.id}"
     return BatchOut(
         id=row.id,
         name=row.name,
         state=cast("BatchState", row.state),
         counts=counts,
-        points_done=row.points_done,
+        # Read after the row: a chunk may have been stored between the two, never counted twice.
+        points_done=row.points_done + points_kept,
         points_failed=row.points_failed,
         points_total=row.points_total,
         start_on=row.start_on,

@@ -4,7 +4,7 @@ from datetime import UTC, date, datetime
 from typing import Any
 from uuid import UUID
 
-from service.db import batches
+from service.db import batches, chunk_pieces
 from service.db.engine import Connection, Row
 from service.errors import ConflictError, FieldFault, NotFoundError
 from service.jobs import audit
@@ -107,8 +107,9 @@ def require_finished(connection: Connection, actor: Actor, batch_id: UUID) -> Ro
     """The stored batch if its results can be read; raises `NotFoundError`, `ConflictError`."""
     row = require_batch(connection, actor, batch_id)
     if row.state not in TERMINAL_STATES:
+        done = row.points_done + chunk_pieces.points_kept(connection, [batch_id]).get(batch_id, 0)
         raise ConflictError(
-            f"batch {batch_id} is {row.state}: {row.points_done} of {row.points_total} points "
+            f"batch {batch_id} is {row.state}: {done} of {row.points_total} points "
             "are done; its results can be read when it has ended",
             problem="batch-not-finished",
             errors=[

@@ -56,6 +56,11 @@ class Piece(msgspec.Struct, frozen=True, kw_only=True):
     table: Mapping[str, Array]
     progress: list[tuple[int, int, int]]
 
+    @property
+    def num_points(self) -> int:
+        """Points of the piece."""
+        return sum(points for _, points, _ in self.progress)
+
 
 def compute_chunk(
     chunk: int,
@@ -104,9 +109,14 @@ def compute_piece(
 
 def joined_pieces(chunk: int, pieces: Sequence[Piece]) -> ComputedChunk:
     """The chunk of which these are all pieces, in order."""
-    return ComputedChunk(
-        chunk=chunk,
-        blocks=encode_columns(_joined([piece.table for piece in pieces])),
+    whole = one_piece(pieces)
+    return ComputedChunk(chunk=chunk, blocks=encode_columns(whole.table), progress=whole.progress)
+
+
+def one_piece(pieces: Sequence[Piece]) -> Piece:
+    """The piece of which these are all parts, in order."""
+    return Piece(
+        table=_joined([piece.table for piece in pieces]),
         progress=_counted(entry for piece in pieces for entry in piece.progress),
     )
 

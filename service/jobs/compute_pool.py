@@ -10,11 +10,11 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from functools import partial
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 import structlog
 
@@ -35,7 +35,8 @@ ATTEMPTS_ALONE = 2
 INLINE_POINTS = 20_000
 # Between two pieces of a long chunk it is seen whether anybody still wants it.
 PIECE_S = 2.0
-FIRST_PIECE_POINTS = 64
+# Of the slowest points, 2 s each, even so many take long.
+FIRST_PIECE_POINTS = 4
 
 T = TypeVar("T")
 
@@ -46,6 +47,16 @@ class PoisonedChunkError(Exception):
     """The chunk killed each process that computed it."""
 
 
+class Keeper(Protocol):
+    """Keeps the pieces of one chunk, so that whoever begins it again goes on after them."""
+
+    def load(self) -> Sequence[Piece]:
+        """The kept pieces from the chunk's first point on, without a gap."""
+
+    def add(self, piece: Piece, took_s: float) -> None:
+        """Take the piece after those before, which took so many seconds to compute."""
+
+
 class ComputePool:
     """Computes chunks off the calling thread; it may be called from many threads."""
 
@@ -54,31 +65,42 @@ class ComputePool:
         self._pool: ProcessPoolExecutor | None = None
         self._lock = threading.Lock()
 
-    def compute(self, work: ChunkWork, between: Callable[[], None] = lambda: None) -> ComputedChunk:
+    def compute(
+        self,
+        work: ChunkWork,
+        between: Callable[[], None] = lambda: None,
+        keeper: Keeper | None = None,
+    ) -> ComputedChunk:
         """The chunk's encoded blocks; raises `PoisonedChunkError`, and what computing raises.
 
         A chunk whose points take long is computed in pieces; before each `between` is called, which
-        may raise to give the rest up.
+        may raise to give the rest up. The `keeper` is given each of them but the last, after which
+        the chunk is stored.
         """
         if work.chunk_points < CHUNK_POINTS:
-            return self._in_pieces(work, between)
+            return self._in_pieces(work, between, keeper)
         arguments = work.chunk, work.spans, work.columns, work.chunk_points
         if work.num_points <= INLINE_POINTS:
             return compute_chunk(*arguments)
         return self._in_process(work, partial(compute_chunk, *arguments))
 
-    def _in_pieces(self, work: ChunkWork, between: Callable[[], None]) -> ComputedChunk:
+    def _in_pieces(
+        self, work: ChunkWork, between: Callable[[], None], keeper: Keeper | None
+    ) -> ComputedChunk:
         """Pieces of about PIECE_S each: how long one took tells the size of the next."""
-        pieces: list[Piece] = []
-        start, stop, size = work.first_point, work.first_point + work.num_points, FIRST_PIECE_POINTS
+        pieces = list(keeper.load()) if keeper is not None else []
+        start = work.first_point + sum(piece.num_points for piece in pieces)
+        stop, size = work.first_point + work.num_points, FIRST_PIECE_POINTS
         while start < stop:
             between()
             began = time.monotonic()
             end = min(start + size, stop)
             act = partial(compute_piece, work.spans, work.columns, start, end)
             pieces.append(self._in_process(work, act))
-            start += size
+            start = end
             took_s = max(time.monotonic() - began, 1e-3)
+            if keeper is not None and start < stop:
+                keeper.add(pieces[-1], took_s)
             size = min(max(1, int(size * PIECE_S / took_s)), 4 * size)
         return joined_pieces(work.chunk, pieces)
 

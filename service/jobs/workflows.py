@@ -28,6 +28,7 @@ from service.jobs.batch_runs import (
 )
 from service.jobs.chunks import ComputedChunk
 from service.jobs.compute_pool import ComputePool, PoisonedChunkError
+from service.jobs.piece_keeper import PieceKeeper
 from service.jobs.spans import Attributes, first_span, span
 from service.jobs.tasks import TASKS
 
@@ -191,7 +192,9 @@ class Workflows:
         try:
             with span("chunk.compute"):
                 return self._patiently(
-                    lambda: self.pool.compute(work, lambda: self._go_on(work)),
+                    lambda: self.pool.compute(
+                        work, lambda: self._go_on(work), PieceKeeper(work, self.database)
+                    ),
                     limit_s=COMPUTE_PATIENCE_S,
                     awaited=OSError,
                 )

@@ -16,7 +16,8 @@ from sqlalchemy import func, insert, inspect, select
 
 from service.db import migrate
 from service.db.engine import Connection, Database
-from service.db.tables import chunk_ledger, metadata, scenario_batch, team
+from service.db.migration_losses import Loss, losses
+from service.db.tables import chunk_ledger, chunk_piece, metadata, scenario_batch, team
 from service.jobs.actors import DEFAULT_TEAM_ID
 
 ROOT = Path(__file__).parents[2]
@@ -177,3 +178,28 @@ def test_an_unfinished_batch_of_small_chunks_is_not_taken_down(
     assert migrate.current(database_url) == migrate.head()
     with database.read() as connection:
         assert connection.scalar(select(func.count()).select_from(chunk_ledger)) == 8
+
+
+def test_pieces_are_lost_on_the_way_down_and_nothing_else(
+    database: Database, database_url: str
+) -> None:
+    with database.write() as connection:
+        batch_id = cut_batch(connection, "running", 10_000)
+        connection.execute(
+            insert(chunk_piece).values(
+                team_id=DEFAULT_TEAM_ID,
+                batch_id=batch_id,
+                chunk=2,
+                first_point=20_000,
+                num_points=64,
+                model_version="2.0",
+                payload=b"columns",
+            )
+        )
+    assert losses(database_url, "0005") == [Loss("chunk_piece", 1)]
+    migrate.downgrade(database_url, "0005")
+    assert table_names(database_url) == set(metadata.tables) - {"chunk_piece"}
+    migrate.upgrade(database_url)
+    with database.read() as connection:
+        assert connection.scalar(select(func.count()).select_from(chunk_piece)) == 0
+        assert connection.scalar(select(func.count()).select_from(chunk_ledger)) == 4

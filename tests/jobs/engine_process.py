@@ -94,9 +94,9 @@ def delay(seconds: float) -> None:
     """Let every chunk take longer, so that a process can be caught in the middle."""
     compute = compute_pool.ComputePool.compute
 
-    def slow(pool: compute_pool.ComputePool, work: Any, between: Any) -> ComputedChunk:
+    def slow(pool: compute_pool.ComputePool, *arguments: Any) -> ComputedChunk:
         time.sleep(seconds)
-        return compute(pool, work, between)
+        return compute(pool, *arguments)
 
     setattr(compute_pool.ComputePool, "compute", slow)  # noqa: B010 - mypy takes no methods
 

@@ -277,13 +277,13 @@ def test_a_cancelled_chunk_is_given_up_half_way(database: Database, here: HerePo
     pool = ComputePool(1)
     workflows = Workflows(database, pool, "test", transact_on(database))
 
-    def cancel_after_two(work: ChunkWork, between: Any) -> Any:
+    def cancel_after_two(work: ChunkWork, between: Any, keeper: Any) -> Any:
         def check() -> None:
             if len(here.spans) == 2:
                 cancel(database, batch.id)
             between()
 
-        return ComputePool.compute(pool, work, check)
+        return ComputePool.compute(pool, work, check, keeper)
 
     pool.compute = cancel_after_two  # type: ignore[method-assign,assignment]
     workflows.run_chunk(batch.id, 0)
@@ -347,4 +347,4 @@ def test_points_that_take_long_are_computed_in_a_process(
         found = ComputePool(1).compute(load(sqlite_database, batch))
         assert found.progress == [(0, 100, 0)]
     # The short one was computed here, where it costs less than to send it.
-    assert here.spans == [(0, 64), (64, 100)]
+    assert here.spans == [(0, 4), (4, 20), (20, 84), (84, 100)]
