@@ -5,6 +5,7 @@ SQLite settings and their reasons: `shared/design/stack.md`, "Database".
 
 import sqlite3
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,6 +24,7 @@ __all__ = ["Connection", "Database", "OperationalError", "Row"]
 URL_FORMS = "sqlite:///path/to/file.db and postgresql://user@host/name"
 BUSY_TIMEOUT_MS = 30_000
 POOL_TIMEOUT_S = 10
+LOOK_AGAIN_S = 0.01
 SQLITE_PRAGMAS = (
     f"busy_timeout={BUSY_TIMEOUT_MS}",
     "journal_mode=WAL",
@@ -198,7 +200,25 @@ def _prepare_sqlite(connection: sqlite3.Connection, _entry: ConnectionPoolEntry)
     # SQLAlchemy's recipe: the driver's own transaction handling is off, BEGIN is sent by us.
     connection.isolation_level = None
     for pragma in SQLITE_PRAGMAS:
-        connection.execute(f"PRAGMA {pragma}")
+        _set_patiently(connection, f"PRAGMA {pragma}")
+
+
+def _set_patiently(connection: sqlite3.Connection, pragma: str) -> None:
+    """Execute it, again while the file is locked.
+
+    Of several who open a new file at once, one turns it to WAL, and the others are refused without
+    regard to the busy timeout.
+    """
+    end = time.monotonic() + BUSY_TIMEOUT_MS / 1000
+    while True:
+        try:
+            connection.execute(pragma)
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > end:
+                raise
+            time.sleep(LOOK_AGAIN_S)
+        else:
+            return
 
 
 def _begin_sqlite(connection: Connection) -> None:
