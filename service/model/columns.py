@@ -159,17 +159,16 @@ class _Field(NamedTuple):
 
 @lru_cache(maxsize=256)
 def _fields(kind: type[Struct], above: str) -> tuple[_Field, ...]:
-    """The fields that have a leaf at or below them."""
+    """The fields of a document; each has a leaf at or below it."""
     found = []
     for field in msgspec.structs.fields(kind):
         path = f"{above}{field.encode_name}"
-        if path in leaves() or any(leaf.startswith(f"{path}.") for leaf in leaves()):
-            # A default below an optional document is not what its absence stands for.
-            default = field.default if _is_absent(path, field.default) else msgspec.UNSET
-            is_list = any(
-                leaf.in_list and leaf.path.startswith(f"{path}.") for leaf in leaves().values()
-            )
-            found.append(_Field(field.name, path, default, f"{path}.{KIND}" in leaves(), is_list))
+        # A default below an optional document is not what its absence stands for.
+        default = field.default if _is_absent(path, field.default) else msgspec.UNSET
+        is_list = any(
+            leaf.in_list and leaf.path.startswith(f"{path}.") for leaf in leaves().values()
+        )
+        found.append(_Field(field.name, path, default, f"{path}.{KIND}" in leaves(), is_list))
     return tuple(found)
 
 

@@ -239,7 +239,7 @@ print(small, peak_kb())
 def test_memory_does_not_grow_with_the_rows(
     sqlite_database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """200 000 points are 50 MB of columns and up to 240 MB of text; half as many come before."""
+    """200 000 points are 140 MB of columns and more of text; half as many come before."""
     monkeypatch.setattr(export_making, "PART_BYTES", 4 * 1024 * 1024)
     small = run(sqlite_database, item(axes=[speeds(100_000)]))
     large = run(sqlite_database, item(axes=[speeds(200_000)]))
@@ -262,5 +262,6 @@ def test_memory_does_not_grow_with_the_rows(
         assert made.rows == 200_000
         assert made.bytes is not None
         assert made.bytes > 15_000_000
-        assert after_kb - before_kb < 40_000, (name, before_kb, after_kb)
+        # Less than the columns of the further points: some 70 MB.
+        assert after_kb - before_kb < 60_000, (name, before_kb, after_kb)
         assert after_kb < 400_000, (name, after_kb)

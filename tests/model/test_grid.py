@@ -19,7 +19,7 @@ from service.model.problems import InvalidScenario
 from service.model.results import ATTRIBUTION_COLUMNS, COLUMN_NAMES, COLUMNS
 from service.model.rules import FAILURES
 from service.model.scenario import apply_overrides, decode_fields, decode_scenario, full
-from tests.model.nullable import OF_OTHERS, OF_SPREAD
+from tests.model.nullable import OF_COMMUNICATION, OF_OTHERS, OF_SPREAD
 
 ORACLE = [
     json.loads(line)
@@ -439,7 +439,7 @@ def test_extreme_inputs_overflow_nowhere(kind: str) -> None:
         found = evaluate(grid.columns(0, grid.num_points))
     sound = found.failure == 0
     assert sound.sum() == grid.num_points - (96 if kind == "normal" else 0)
-    for name in set(COLUMN_NAMES) - OF_OTHERS - OF_SPREAD:
+    for name in set(COLUMN_NAMES) - OF_OTHERS - OF_SPREAD - OF_COMMUNICATION:
         assert np.isfinite(found.columns[name][sound]).all(), name
     available = found.columns["gpu_hours_available"][sound]
     total = sum(found.columns[name][sound] for name in ATTRIBUTION_COLUMNS)
