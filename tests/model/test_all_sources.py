@@ -180,7 +180,10 @@ def test_one_more_source_never_lowers_the_pooled_loss(
     more = {**variability, data.draw(st.sampled_from(absent)): data.draw(LAWS)}
     before = results(**scenario)
     after = results(**{**scenario, "variability": more})
-    assert after["step_mean_ms"] >= before["step_mean_ms"] * (1 - 1e-8)
+    # Three and more kinds of GPUs in blocks go by expected compositions: model page, "How".
+    in_blocks = "episodes" in variability and bool(scenario["slow_groups"])
+    error = 3e-3 if in_blocks and {"node", "replica"} & set(more) else 1e-8
+    assert after["step_mean_ms"] >= before["step_mean_ms"] * (1 - error)
 
 
 @pytest.mark.parametrize("source", ["persistent", "node", "transient", "replica", "common"])
