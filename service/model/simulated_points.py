@@ -28,11 +28,11 @@ def is_simulated(columns: Columns) -> Mask:
     return simulated
 
 
-def rank_steps(columns: Columns) -> Floats:
+def rank_steps(columns: Columns, *, with_causes: bool = True) -> Floats:
     """(points,) steps of single GPUs to draw; 0 where nothing is simulated.
 
-    All points must keep the rules. A point is simulated once as it is, and once without each cause
-    of its loss that leaves another in it that varies from step to step.
+    All points must keep the rules. A point is simulated once as it is, and, for its causes, once
+    without each that leaves another in it that varies from step to step.
     """
     found = np.zeros(columns.num_points)
     rows = np.flatnonzero(is_simulated(columns))
@@ -41,7 +41,7 @@ def rank_steps(columns: Columns) -> Floats:
             draws = structure.columns["draws"]
             found[rows[structure.rows]] = sum(
                 rank_steps_needed(fleet, cast("Pattern", fleet.pattern), draws)
-                for fleet in _simulated(structure.fleet)
+                for fleet in (_simulated(structure.fleet) if with_causes else [structure.fleet])
             )
     return found
 

@@ -8,9 +8,9 @@ from service.model.active import SOURCES
 from service.model.columns import columns_of
 from service.model.fields import Scenario
 from service.model.problems import InvalidScenario, Problem
-from service.model.rulebook.rules_of_recursion import steps_to_simulate
 from service.model.rules import FAILURES, describe_failure, failures, failures_by_rule
 from service.model.scenario import decode_fields, decode_scenario, full
+from service.model.simulated_points import rank_steps
 from tests.model import waiting_rule_examples as waiting
 
 
@@ -230,6 +230,6 @@ def test_only_who_waits_later_and_varies_is_simulated() -> None:
         columns_of(decode_scenario(document))
         for document in (varying, {**STEP, **stale}, {**varying, **stale})
     )
-    assert steps_to_simulate(plain).tolist() == [0]
-    assert steps_to_simulate(steady).tolist() == [0]
-    assert steps_to_simulate(later)[0] >= STEP["num_gpus"] * 1000
+    assert rank_steps(plain, with_causes=False).tolist() == [0]
+    assert rank_steps(steady, with_causes=False).tolist() == [0]
+    assert rank_steps(later, with_causes=False)[0] >= STEP["num_gpus"] * 1000
