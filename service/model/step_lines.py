@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from service.model.columns import Columns, Floats
 from service.model.exchange.buckets import bucket_lines
 from service.model.exchange.collectives import Exchange, exchange_of, half_exchange_of, part_ms
-from service.model.exchange.lines import Lines, highest, scaled
+from service.model.exchange.lines import Lines, highest, joined, scaled
 from service.model.exchange.round_lines import local_lines, stale_lines
 from service.model.exchange.serial import serial_of
 from service.model.exchange.sharding import sharded_lines
@@ -75,7 +75,8 @@ def rest_lines_of(columns: Columns, *, with_latency: bool = True) -> Lines:
     for rows, kind in _by_kind(columns):
         part = columns if len(rows) == columns.num_points else columns.part(rows)
         found.append((rows, kind(part, with_latency=with_latency)))
-    return _scattered(found, columns.num_points)
+    order = np.argsort(np.concatenate([rows for rows, _ in found]))
+    return joined([lines for _, lines in found]).part(order)
 
 
 Kind = Callable[..., Lines]
@@ -136,14 +137,3 @@ def _stale(columns: Columns, *, with_latency: bool) -> Lines:
 
 def _later(lines: Lines, by_ms: Floats) -> Lines:
     return scaled(lines, np.ones_like(by_ms), by_ms)
-
-
-def _scattered(parts: list[tuple[Rows, Lines]], num_points: int) -> Lines:
-    """All points' lines in their places; who has fewer repeats the last."""
-    num_lines = max((len(lines.slope) for _, lines in parts), default=1)
-    found = Lines(np.empty((num_lines, num_points)), np.empty((num_lines, num_points)))
-    for rows, lines in parts:
-        taken = np.minimum(np.arange(num_lines), len(lines.slope) - 1)
-        found.slope[:, rows] = lines.slope[taken]
-        found.offset[:, rows] = lines.offset[taken]
-    return found
