@@ -27,7 +27,7 @@ class _Columns:
             value = getattr(self, field.name)
             if value is not None:
                 taken[field.name] = value[..., rows]
-        return replace(self, **taken)  # type: ignore[type-var]
+        return replace(self, **taken)  # type: ignore[type-var]  # likewise
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
