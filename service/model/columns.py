@@ -12,13 +12,14 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from service.model.fields import Scenario
-from service.model.leaves import KIND, Leaf, label_code, leaves
+from service.model.leaves import KIND, Leaf, label_code, leaves, word_code
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Found = TypeVar("Found")
 COUNT = "slow_groups.count"
 SPEED = "slow_groups.speed_fraction"
+PLACEMENT = "slow_groups.placement"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,7 +110,7 @@ def _absent() -> dict[str, NDArray[Any]]:
 def _column(leaf: Leaf, value: Any) -> NDArray[Any]:
     """One value, or the list of one point, as a column of one point."""
     if leaf.in_list:
-        return np.array([value], dtype=leaf.dtype)
+        return np.array([[coded(leaf, part) for part in value]], dtype=leaf.dtype)
     if leaf.dtype != "object":
         return np.array([coded(leaf, value)], dtype=leaf.dtype)
     column = np.empty(1, dtype=object)
@@ -123,7 +124,7 @@ def coded(leaf: Leaf, value: Any) -> Any:
         return label_code(leaf.labels, value) or leaf.absent
     if value is None:
         return leaf.absent
-    return 0.0 if isinstance(value, str) else value
+    return word_code(leaf.words, value) if isinstance(value, str) else value
 
 
 def _leaf_values(struct: Struct, above: str) -> Iterator[tuple[str, Any]]:

@@ -11,6 +11,7 @@ from service.model.distributions import Distribution
 from service.model.parts.bounds import MAX_TIME_MS, TimeMs
 from service.model.parts.communication import Communication, Fixed
 from service.model.parts.overlap import NoOverlap, Overlap
+from service.model.parts.pipeline import Pipeline, Stage
 from service.model.parts.synchronization import EveryStep, Synchronization
 
 # RFC 8785 digests take whole numbers up to 2^53 - 1, as JSON readers everywhere do.
@@ -32,6 +33,14 @@ class SlowGroup(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     speed_fraction: Annotated[
         float, Meta(ge=MIN_SPEED, le=1, description="Speed of each, as a fraction of nominal.")
     ]
+    placement: Annotated[
+        Stage | Literal["random", "worst"],
+        Meta(
+            description="Where they sit in a pipeline: random GPUs (expectation over all "
+            "placements), the worst, or the stage of this number, counted from 0, replica by "
+            "replica. Without a pipeline it does not matter."
+        ),
+    ] = "random"
 
 
 class SpikeField(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -144,11 +153,13 @@ class Scenario(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         int, Meta(ge=1, le=MAX_GPUS, description="GPUs held by the job, all paid for.")
     ]
     compute_ms: Annotated[
-        float,
+        Annotated[float, Meta(ge=MIN_COMPUTE_MS, le=MAX_TIME_MS)] | None,
         Meta(
-            ge=MIN_COMPUTE_MS, le=MAX_TIME_MS, description="Nominal compute per GPU and step, ms."
+            description="Nominal compute per GPU and step, ms. May be left out only where the "
+            "pipeline says forward_ms and backward_ms: then it is microbatches times their mean "
+            "over the stages."
         ),
-    ]
+    ] = None
     load_ms: Annotated[TimeMs, Meta(description="Data loading before compute, per step, ms.")] = 0.0
     backward_fraction: Annotated[
         float,
@@ -168,7 +179,11 @@ class Scenario(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     ] = 8
     tensor_parallel_size: Annotated[
         int,
-        Meta(ge=1, le=MAX_NODE_GPUS, description="GPUs that move in lockstep as one replica."),
+        Meta(
+            ge=1,
+            le=MAX_NODE_GPUS,
+            description="GPUs that move in lockstep: a replica, or a stage of a pipeline.",
+        ),
     ] = 1
     scaling: Annotated[
         Literal["weak"] | Strong,
@@ -178,6 +193,9 @@ class Scenario(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         ),
     ] = "weak"
     synchronization: Synchronization = EveryStep()
+    pipeline: Annotated[
+        Pipeline | None, Meta(description="Stages that work one behind the other; null: none.")
+    ] = None
     num_spare_gpus: Annotated[
         int,
         Meta(

@@ -11,25 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.model.exchange.shared_lines import StepLines
-from service.model.laws.law import Floats, Law
+from service.model.laws.law import Floats
+from service.model.laws.source import Source
+from service.model.pipeline.shape import PipelineShape
 from service.model.recursion.pattern import Pattern
 
 Rows = slice | NDArray[np.intp]
 
 _PER_STEP = ("transient", "replica", "common", "spikes")
 _RANDOM = ("persistent", "transient", "node", "replica", "common", "spikes", "episodes")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
-    """A random factor with mean 1: its law, and (parameters, points) of that law."""
-
-    law: Law
-    shape: Floats
-
-    def part(self, rows: Rows) -> "Source":
-        """Some of the points."""
-        return Source(law=self.law, shape=self.shape[:, rows])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,6 +77,9 @@ class Fleet:
     round_steps            (points,) int64 steps whose mean a GPU's factors enter with; None: one
     pattern                who waits for whom where no barrier ends every step or round; it holds
                            where something varies from step to step, otherwise the lines do
+    pipeline               stages that have to be simulated, all of one plan: `num_gpus` is then one
+                           class, slow GPUs and local steps are among the shape's, `num_backup` are
+                           replicas, and the lines hold at nominal speed only
     """
 
     num_gpus: Floats
@@ -108,6 +101,7 @@ class Fleet:
     rest_lines: StepLines | None = None
     round_steps: NDArray[np.int64] | None = None
     pattern: Pattern | None = None
+    pipeline: PipelineShape | None = None
 
     @property
     def num_points(self) -> int:

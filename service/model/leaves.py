@@ -32,7 +32,8 @@ class Leaf(NamedTuple):
     absent   what the column holds where a scenario does not have the leaf or leaves it out
     labels   names of the codes 1, 2, …; empty for numbers
     is_whole whether it is a whole number
-    words    strings that the field allows beside numbers: stored as 0
+    words    strings that the field allows beside numbers: the only one is stored as 0, several as
+             -1, -2, …
     in_list  whether a scenario has a list of them
     can_be_set  whether a path may name it; the kind of a field that may be a bare word has none
     """
@@ -110,6 +111,11 @@ def label_code(labels: tuple[str, ...], value: Any) -> int:
     return ABSENT if value is None else 1 + labels.index(value)
 
 
+def word_code(words: tuple[str, ...], word: str) -> int:
+    """What a column of numbers holds for a word among them."""
+    return -1 - words.index(word) if len(words) > 1 else 0
+
+
 def _tag_of(kind: type[Struct]) -> str:
     """The name of a document among others: its tag, or the one word that its `kind` may be."""
     config = kind.__struct_config__
@@ -127,8 +133,9 @@ def _of_field(field: FieldInfo, place: _Place) -> list[Leaf]:
     path = f"{place.above}{field.encode_name}"
     kinds = members(field.type)
     first = kinds[0]
-    if get_origin(first) in {tuple, list}:
-        inside = get_args(first)[0]
+    lists = [kind for kind in kinds if get_origin(kind) in {tuple, list}]
+    if lists:
+        inside = get_args(lists[0])[0]
         if is_struct(inside):
             return _of_struct(inside, _Place(f"{path}.", always=False, in_list=True))
         return [Leaf(path, "object", field.type, None)]
@@ -164,8 +171,11 @@ def _number(field: FieldInfo, path: str, place: _Place) -> Leaf:
     kinds = members(field.type)
     whole = kinds[0] is int
     can_lack = NoneType in _parts(field.type) or not (place.always or place.in_list)
-    if place.in_list:
-        absent: Any = NO_COUNT if whole else FULL_SPEED
+    words = words_of(kinds)
+    if words and not field.required and field.default in words:
+        absent: Any = word_code(words, field.default)
+    elif place.in_list:
+        absent = NO_COUNT if whole else FULL_SPEED
     elif can_lack:
         absent = math.nan
     else:
@@ -177,7 +187,7 @@ def _number(field: FieldInfo, path: str, place: _Place) -> Leaf:
         field.type,
         absent,
         is_whole=whole,
-        words=words_of(kinds),
+        words=words,
         in_list=place.in_list,
     )
 

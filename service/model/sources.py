@@ -5,7 +5,8 @@ import numpy as np
 from service.model.active import is_active
 from service.model.columns import Columns
 from service.model.distributions import Table, law_of
-from service.model.fleet import Source, Spikes
+from service.model.fleet import Spikes
+from service.model.laws.source import Source
 from service.model.slowest.barrier import SMALLEST_CV
 
 

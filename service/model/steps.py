@@ -11,9 +11,10 @@ from service.model.causes import CAUSES, Factors, Mean, without_causes
 from service.model.clusters.spread import Spread, spread_of
 from service.model.columns import Columns, Floats
 from service.model.exchange.shared_lines import StepLines
-from service.model.fleet import Fleet, Source
+from service.model.fleet import Fleet
 from service.model.fleets import Structure
 from service.model.laws.empirical import Table
+from service.model.laws.source import Source
 from service.model.recursion.pattern import Pattern
 from service.model.recursion.simulate import simulate
 from service.model.recursion.simulated import Simulated

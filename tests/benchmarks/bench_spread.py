@@ -10,10 +10,11 @@ import numpy as np
 from service.model.clusters.spread import Spread, spread_of
 from service.model.columns import columns_of, joined
 from service.model.fields import Scenario
-from service.model.fleet import Fleet, Source
+from service.model.fleet import Fleet
 from service.model.kernel import evaluate
 from service.model.laws.law import Floats
 from service.model.laws.normal import Normal
+from service.model.laws.source import Source
 from service.model.scenario import decode_scenario
 from tests.benchmarks.results_table import markdown_table
 

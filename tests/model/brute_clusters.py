@@ -11,7 +11,8 @@ from scipy.special import gamma as gamma_function
 
 from service.model.clusters.spread import Spread, spread_of
 from service.model.distributions import FAMILIES, law_of
-from service.model.fleet import Fleet, Source
+from service.model.fleet import Fleet
+from service.model.laws.source import Source
 
 Floats = NDArray[np.float64]
 

@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 
 from service.model.distributions import Gamma, Law, LogNormal, Normal
-from service.model.fleet import Episodes, Fleet, Source, Spikes
+from service.model.fleet import Episodes, Fleet, Spikes
+from service.model.laws.source import Source
 
 LAW_OF: dict[str, Law] = {"normal": Normal, "lognormal": LogNormal, "gamma": Gamma}
 SOURCES = ("persistent", "transient", "node", "replica", "common")

@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from service.model.fleet import Fleet, Source
+from service.model.fleet import Fleet
 from service.model.laws.exponential import Exponential
+from service.model.laws.source import Source
 from service.model.recursion import similarity
 from service.model.recursion.pattern import Pattern
 from service.model.slowest.pooled import pooled_slowest

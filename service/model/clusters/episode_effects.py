@@ -10,8 +10,9 @@ from typing import NamedTuple, cast
 
 import numpy as np
 
-from service.model.fleet import Episodes, Fleet, Source
+from service.model.fleet import Episodes, Fleet
 from service.model.laws.law import Floats, rate_of
+from service.model.laws.source import Source
 from service.model.slowest.episodes import states_of
 from service.model.slowest.nodes import legendre
 from service.model.slowest.removal import without_slowest

@@ -14,8 +14,8 @@ from scipy import special
 from service.model.clusters.cluster_draws import Clusters
 from service.model.clusters.cluster_ranks import Drawn
 from service.model.clusters.step_factor import StepFactor, log_sd
-from service.model.fleet import Source
 from service.model.laws.law import Floats, rate_of
+from service.model.laws.source import Source
 from service.model.slowest.nodes import mapped_legendre
 
 _BULK_NODES = 24

@@ -8,9 +8,9 @@ from typing import Protocol
 
 import numpy as np
 
-from service.model.fleet import Source
 from service.model.laws.empirical import Table
 from service.model.laws.law import Floats, rate_of
+from service.model.laws.source import Source
 from service.model.slowest.rank_law import RankLaw
 from service.model.slowest.rank_law import product_law as tabulated
 

@@ -18,8 +18,9 @@ from service.model.clusters.product_law import log_sds
 from service.model.clusters.spread_types import Spread, empty_spread, put
 from service.model.clusters.steady_spread import steady_spread
 from service.model.clusters.unit_classes import NARROW
-from service.model.fleet import Fleet, Source
+from service.model.fleet import Fleet
 from service.model.laws.law import Floats
+from service.model.laws.source import Source
 from service.model.slowest.trifles import without_trifles
 
 __all__ = ["Spread", "spread_of"]

@@ -7,9 +7,9 @@ from functools import cached_property
 import numpy as np
 
 from service.model.clusters.product_law import StepLaw, log_sd, product_law
-from service.model.fleet import Source
 from service.model.laws.law import Floats, rate_of
 from service.model.laws.lognormal import LogNormal
+from service.model.laws.source import Source
 from service.model.slowest.rank_law import merged
 
 __all__ = ["LARGEST_RATE", "StepFactor", "StepLaw", "log_sd", "narrow_lognormal", "step_factor"]

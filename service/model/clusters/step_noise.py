@@ -14,8 +14,9 @@ import numpy as np
 from service.model.clusters.slowest_correlation import inflation
 from service.model.clusters.slowest_laws import SlowestLaw, integral_of, slowest_laws
 from service.model.exchange.shared_lines import SharedLines
-from service.model.fleet import Fleet, Source
+from service.model.fleet import Fleet
 from service.model.laws.law import Floats
+from service.model.laws.source import Source
 from service.model.slowest.barrier import moments_of
 from service.model.slowest.nodes import legendre
 from service.model.slowest.scores import log_at

@@ -20,8 +20,9 @@ from service.model.clusters.node_units import NodeUnits
 from service.model.clusters.slowest_of_group import SlowestOf
 from service.model.clusters.step_factor import StepFactor, log_sd, narrow_lognormal, step_factor
 from service.model.clusters.unit_members import Composition, Kind, sd_of
-from service.model.fleet import Fleet, Source
+from service.model.fleet import Fleet
 from service.model.laws.law import Floats, Law
+from service.model.laws.source import Source
 from service.model.slowest.blocks import expected_blocks, node_compositions
 from service.model.slowest.layouts import Layout, layouts_of
 from service.model.slowest.rank_law import merged

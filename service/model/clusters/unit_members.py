@@ -11,8 +11,8 @@ from typing import NamedTuple, cast
 import numpy as np
 
 from service.model.clusters.step_factor import StepFactor, log_sd
-from service.model.fleet import Source
 from service.model.laws.law import Floats, rate_of
+from service.model.laws.source import Source
 from service.model.slowest.nodes import legendre, mapped_legendre
 from service.model.slowest.scores import log_at, score_at
 

@@ -8,8 +8,8 @@ from scipy import special
 
 from service.model.clusters.slowest_of_group import SlowestOf
 from service.model.clusters.unit_members import HIGHEST, LOWEST, Composition, sd_of
-from service.model.fleet import Source
 from service.model.laws.law import Floats
+from service.model.laws.source import Source
 from service.model.slowest.nodes import legendre
 from service.model.slowest.scores import log_at, score_at
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from service.model.fleet import Source, Spikes
+from service.model.fleet import Spikes
 from service.model.laws.bumpy_means import Atoms, is_light, score_curve
 from service.model.laws.doubling import mean_of_steps
 from service.model.laws.empirical import Table
@@ -24,6 +24,7 @@ from service.model.laws.mean_law import MeanLaw
 from service.model.laws.normal import Normal
 from service.model.laws.piecewise import Pieces
 from service.model.laws.shifted_gamma import ShiftedGamma
+from service.model.laws.source import Source
 from service.model.laws.spiked_means import (
     Steps,
     has_few_numbers,

@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from service.model.fleet import Source
 from service.model.laws.bumpy_means import Atoms, Group
 from service.model.laws.empirical import Table
 from service.model.laws.law import Floats
+from service.model.laws.source import Source
 from service.model.slowest.nodes import legendre
 
 _LOWEST, _HIGHEST = -8.2, 24.0

@@ -9,8 +9,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from service.model.fleet import Fleet, Source
+from service.model.fleet import Fleet
 from service.model.laws.law import Floats
+from service.model.laws.source import Source
 from service.model.recursion.lasting import num_ranks
 from service.model.recursion.pattern import Pattern, Staleness
 from service.model.slowest.removal import slowest_class

@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from service.model.fleet import Source
 from service.model.laws.empirical import Table
 from service.model.laws.law import Floats
 from service.model.laws.lognormal import LogNormal
 from service.model.laws.normal import Normal
+from service.model.laws.source import Source
 from service.model.slowest.cubics import cubic_pieces
 from service.model.slowest.many_quantiles import FARTHEST_SCORE, PIECES_PER_SD
 from service.model.slowest.scores import log_sd

@@ -16,8 +16,8 @@ import numpy as np
 
 from service.model.active import is_active, num_removed
 from service.model.columns import COUNT, SPEED, Columns, Floats
-from service.model.fleet import Source
 from service.model.fleets import fleet_of
+from service.model.laws.source import Source
 from service.model.times import num_used
 
 MAX_RELATIVE_VARIANCE = 0.01

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from service.model.fleet import Source
 from service.model.laws.law import Floats
+from service.model.laws.source import Source
 from service.model.slowest.compositions import compositions_of, probabilities
 from service.model.slowest.mixing import Kinds, from_lowest, mixed_blocks
 from service.model.slowest.panels import finer, interpolated, nodes_of

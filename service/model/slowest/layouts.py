@@ -5,7 +5,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from service.model.fleet import Fleet, Source
+from service.model.fleet import Fleet
+from service.model.laws.source import Source
 
 
 class Layout(NamedTuple):

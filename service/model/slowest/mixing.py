@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from service.model.fleet import Source
 from service.model.laws.empirical import Table
 from service.model.laws.law import Floats, rate_of
+from service.model.laws.source import Source
 from service.model.slowest.atoms import atoms_of
 from service.model.slowest.falling_root import bracket_of_root
 from service.model.slowest.nodes import legendre

@@ -5,9 +5,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from service.model.fleet import Fleet, Source
+from service.model.fleet import Fleet
 from service.model.laws.empirical import Table
 from service.model.laws.law import Floats, rate_of
+from service.model.laws.source import Source
 from service.model.slowest.blocks import (
     Blocks,
     Copies,

@@ -11,10 +11,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from service.model.fleet import Source, Spikes
+from service.model.fleet import Spikes
 from service.model.laws.empirical import Table
 from service.model.laws.law import Floats
 from service.model.laws.lognormal import LogNormal
+from service.model.laws.source import Source
 from service.model.slowest.atoms import atoms_of, survival_of
 from service.model.slowest.mixing import Kinds, mixed_one
 from service.model.slowest.panels import Panels, finer, interpolated, nodes_of

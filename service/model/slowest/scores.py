@@ -8,10 +8,10 @@ from collections.abc import Sequence
 import numpy as np
 from scipy import special
 
-from service.model.fleet import Source
 from service.model.laws.law import Floats
 from service.model.laws.lognormal import LogNormal
 from service.model.laws.normal import Normal
+from service.model.laws.source import Source
 from service.model.slowest.panels import interpolated, nodes_of
 
 LOWEST = -8.2

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.model.exchange.shared_lines import StepLines
-from service.model.fleet import Source
 from service.model.laws.law import Floats
+from service.model.laws.source import Source
 from service.model.slowest.barrier import PROBABILITIES
 from service.model.slowest.falling_root import bracket_of_root, falling_root
 from service.model.slowest.mixing import Kinds, mixed_one

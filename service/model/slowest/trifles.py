@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from service.model.fleet import Fleet, Source
+from service.model.fleet import Fleet
 from service.model.laws.empirical import Table
 from service.model.laws.law import Floats
+from service.model.laws.source import Source
 
 _NOTHING = 1e-6
 _FACTORS = ("persistent", "node", "transient", "replica")

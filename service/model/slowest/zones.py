@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from service.model.fleet import Source
 from service.model.laws.law import Floats
+from service.model.laws.source import Source
 from service.model.slowest.scores import HIGHEST, LOWEST, highest_of, path
 
 _SURELY, _HARDLY = 1e-13, 1e-13

@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from service.model.fleet import Episodes, Source, Spikes
+from service.model.fleet import Episodes, Spikes
 from service.model.laws.empirical import table_of
+from service.model.laws.source import Source
 from service.model.slowest.pooled import pooled_slowest
 from tests.model.brute_clusters import Floats, fleet, frozen, joined, source, spread
 

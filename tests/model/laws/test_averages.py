@@ -26,8 +26,9 @@ from service.model.distributions import (
     Weibull,
     table_of,
 )
-from service.model.fleet import Fleet, Source, Spikes
+from service.model.fleet import Fleet, Spikes
 from service.model.laws.averages import Averages, are_known, average_keys, averaged, variance_ratio
+from service.model.laws.source import Source
 from service.model.slowest.barrier import Groups, Slowest, moments_of, slowest_of
 from service.model.slowest.pooled import pooled_slowest
 from tests.model.fleets_for_tests import one_fleet

@@ -5,8 +5,8 @@ import pytest
 from scipy import special, stats
 
 from service.model.distributions import Floats, Gamma, Law, LogNormal, Normal, Pareto, table_of
-from service.model.fleet import Source
 from service.model.laws.bumpy_means import is_light, score_curve
+from service.model.laws.source import Source
 from service.model.laws.step_atoms import atoms_of_step
 
 SURVIVAL = np.array([0.999, 0.9, 0.5, 0.1, 1e-3, 1e-6, 1e-9, 1e-13, 1e-17])

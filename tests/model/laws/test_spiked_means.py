@@ -5,8 +5,8 @@ import pytest
 from scipy import special, stats
 
 from service.model.distributions import Floats, Gamma, Law, LogNormal, Normal, Pareto
-from service.model.fleet import Source
 from service.model.laws.bumpy_means import score_curve
+from service.model.laws.source import Source
 from service.model.laws.spiked_means import Steps, numbers_of_spikes, spiked_score_curve
 from service.model.laws.step_atoms import atoms_of_step
 

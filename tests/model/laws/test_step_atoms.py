@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from service.model.distributions import Exponential, Law, LogNormal, Normal, Weibull, table_of
-from service.model.fleet import Source
+from service.model.laws.source import Source
 from service.model.laws.step_atoms import atoms_of_step
 
 TABLE = (1.0, 1.0, 1.5, 4.0)

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from service.model.fleet import Fleet, Source
+from service.model.fleet import Fleet
 from service.model.laws.exponential import Exponential
 from service.model.laws.lognormal import LogNormal
 from service.model.laws.normal import Normal
+from service.model.laws.source import Source
 from service.model.recursion.pattern import Staleness
 from tests.model.exchange.exchanges import OracleRow, oracle
 from tests.model.fleets_for_tests import one_fleet

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from service.model.distributions import Gamma, LogNormal, Normal, Table
-from service.model.fleet import Source
 from service.model.laws.exponential import Exponential
 from service.model.laws.pareto import Pareto
 from service.model.laws.shifted_gamma import ShiftedGamma
+from service.model.laws.source import Source
 from service.model.laws.weibull import Weibull
 from service.model.recursion.score_factors import ScoreFactors
 

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from service.model.distributions import Gamma, Normal
-from service.model.fleet import Fleet, Source
+from service.model.fleet import Fleet
 from service.model.laws.exponential import Exponential
+from service.model.laws.source import Source
 from service.model.recursion import simulate as module
 from service.model.recursion.lengths import rank_steps_needed
 from service.model.recursion.pattern import Staleness

@@ -9,9 +9,9 @@ import pytest
 from scipy import special, stats
 
 from service.model.distributions import Pareto
-from service.model.fleet import Source
 from service.model.laws.empirical import Table
 from service.model.laws.law import Floats
+from service.model.laws.source import Source
 from service.model.slowest.atoms import atoms_of, survival_of
 from service.model.slowest.pooled import pooled_slowest
 from tests.model.fleets_for_tests import one_fleet, source
