@@ -3,7 +3,7 @@
 import numpy as np
 
 from service.model.pipeline.operations import BACKWARD, FORWARD, Integers, operations
-from service.model.pipeline.schedule import Schedule
+from service.model.pipeline.schedule import Schedule, each_rank
 
 
 def gpipe_order(rank: int, stages: int, microbatches: int, chunks: int) -> Integers:
@@ -35,14 +35,14 @@ def _is_single(stages: int, microbatches: int) -> bool:
 
 NAIVE = Schedule(
     name="naive",
-    rank_order=gpipe_order,
+    order=each_rank(gpipe_order),
     rule="naive runs one micro-batch and one chunk per stage",
     fits=_is_single,
 )
-GPIPE = Schedule(name="gpipe", rank_order=gpipe_order, rule="gpipe has one chunk per stage")
+GPIPE = Schedule(name="gpipe", order=each_rank(gpipe_order), rule="gpipe has one chunk per stage")
 LOOPED_BFS = Schedule(
     name="looped_bfs",
-    rank_order=looped_bfs_order,
+    order=each_rank(looped_bfs_order),
     rule="looped_bfs needs at least one chunk per stage",
     max_chunks=None,
 )

@@ -11,7 +11,7 @@ from service.model.pipeline.operations import (
     in_order_of,
     operations,
 )
-from service.model.pipeline.schedule import Schedule
+from service.model.pipeline.schedule import Schedule, each_rank
 
 # keys of one turn: its forward, its backward, its weight gradient
 TURN = 3
@@ -66,12 +66,12 @@ def one_forward_one_backward_order(
 
 ONE_FORWARD_ONE_BACKWARD = Schedule(
     name="1f1b",
-    rank_order=partial(one_forward_one_backward_order, per_hop=1),
+    order=each_rank(partial(one_forward_one_backward_order, per_hop=1)),
     rule="1f1b has one chunk per stage",
 )
 INTERLEAVED = Schedule(
     name="interleaved_1f1b",
-    rank_order=partial(one_forward_one_backward_order, per_hop=2),
+    order=each_rank(partial(one_forward_one_backward_order, per_hop=2)),
     rule="interleaved_1f1b needs at least two chunks per stage and a number of micro-batches that "
     "max(1, microbatches // stages) divides",
     min_chunks=2,

@@ -13,11 +13,11 @@ KIND, CHUNK, MICROBATCH, PARTNER_CHUNK, PARTNER_MICROBATCH = range(5)
 NUM_COLUMNS = 5
 
 
-def operations(kind: int, chunk: ArrayLike, microbatch: ArrayLike) -> Integers:
-    """(operations, columns) of one kind; `chunk` and `microbatch` are broadcast together."""
-    chunks, microbatches = np.broadcast_arrays(chunk, microbatch)
-    rows = np.full((chunks.size, NUM_COLUMNS), -1, dtype=np.int64)
-    rows[:, KIND] = kind
+def operations(kind: ArrayLike, chunk: ArrayLike, microbatch: ArrayLike) -> Integers:
+    """(operations, columns) without partners; the three are broadcast together."""
+    kinds, chunks, microbatches = np.broadcast_arrays(kind, chunk, microbatch)
+    rows = np.full((kinds.size, NUM_COLUMNS), -1, dtype=np.int64)
+    rows[:, KIND] = kinds
     rows[:, CHUNK] = chunks
     rows[:, MICROBATCH] = microbatches
     return rows

@@ -19,6 +19,17 @@ class Sizes(NamedTuple):
     chunks: int
 
 
+def each_rank(
+    rank_order: Callable[[int, int, int, int], Integers],
+) -> Callable[[int, int, int], tuple[Integers, ...]]:
+    """The order of all ranks from that of one, given (rank, stages, microbatches, chunks)."""
+
+    def order(stages: int, microbatches: int, chunks: int) -> tuple[Integers, ...]:
+        return tuple(rank_order(rank, stages, microbatches, chunks) for rank in range(stages))
+
+    return order
+
+
 def any_sizes(stages: int, microbatches: int) -> bool:
     """Of a schedule that takes every number of stages and micro-batches."""
     return stages >= 1 and microbatches >= 1
@@ -28,14 +39,15 @@ def any_sizes(stages: int, microbatches: int) -> bool:
 class Schedule:
     """One published schedule.
 
-    `rank_order(rank, stages, microbatches, chunks)` are the operations of a rank in order.
+    `order(stages, microbatches, chunks)` are the operations of every rank in order, one
+    (operations, columns) array for each.
     `layout` says where the parts of the model are: "loop": part g on rank g mod P; "v": the second
     chunks come back, part 2P-1-r on rank r; "both_ways": chunk 0 of rank r is part r and chunk 1 is
     part P-1-r of a second copy, for the other half of the micro-batches.
     """
 
     name: str
-    rank_order: Callable[[int, int, int, int], Integers]
+    order: Callable[[int, int, int], tuple[Integers, ...]]
     rule: str
     splits_backward: bool = False
     layout: Layout = "loop"
@@ -57,10 +69,6 @@ class Schedule:
         for size in (stages,) if self._fits_stages(stages) else (stages - 1, stages + 1):
             found.extend(Sizes(size, number, near) for number in self._around(size, microbatches))
         return tuple(found)
-
-    def order(self, stages: int, microbatches: int, chunks: int) -> tuple[Integers, ...]:
-        """One (operations, columns) array for each rank."""
-        return tuple(self.rank_order(rank, stages, microbatches, chunks) for rank in range(stages))
 
     def part_of(self, rank: Integers, chunk: Integers, stages: int) -> Integers:
         """The part of the model that a chunk is, from 0 on; (operations,)."""
