@@ -7,7 +7,8 @@ import numpy as np
 
 from service.model.laws.law import Floats
 from service.model.pipeline.plan import Plan
-from service.model.pipeline.times import row_times, time_rows
+from service.model.pipeline.program import program_of
+from service.model.pipeline.times import row_times
 
 _BLOCK_VALUES = 1_000_000
 
@@ -26,7 +27,7 @@ def longest_chains(
     number = p2p.shape[-1]
     found = Chains(np.empty(number), np.empty(number))
     size = max(1, _BLOCK_VALUES // plan.num_operations)
-    rows = time_rows(plan)
+    rows = program_of(plan).base_times
     for start in range(0, number, size):
         block = slice(start, start + size)
         times = row_times(rows, forward[:, block], backward[:, block], weight_fraction[block])

@@ -12,9 +12,11 @@ import numpy as np
 from service.model.laws.law import Floats
 from service.model.pipeline.plan import Plan
 from service.model.pipeline.program import Program, program_of
-from service.model.pipeline.times import row_times, time_rows
+from service.model.pipeline.tables import Lanes, Tables
+from service.model.pipeline.times import row_times
 
-_BLOCK_BYTES = 262_144
+# of all tables; the rows in use at any time are a part of them
+_BLOCK_BYTES = 786_432
 _MIN_BLOCK, _MAX_BLOCK = 64, 2048
 
 
@@ -23,32 +25,6 @@ class Ends(NamedTuple):
 
     starts: Floats
     ends: Floats
-
-
-class Lanes(NamedTuple):
-    """Inputs with the lanes in the last axis, one or all of them."""
-
-    forward: Floats
-    backward: Floats
-    weight_fraction: Floats
-    p2p: Floats
-    factor: Floats | None
-    jitter: Floats | None
-
-    def number(self) -> int:
-        """Of lanes."""
-        return max(int(part.shape[-1]) for part in self if part is not None)
-
-    def part(self, lanes: slice) -> "Lanes":
-        """Some of the lanes."""
-        return Lanes(
-            _lanes(self.forward, lanes),
-            _lanes(self.backward, lanes),
-            _lanes(self.weight_fraction, lanes),
-            _lanes(self.p2p, lanes),
-            None if self.factor is None else _lanes(self.factor, lanes),
-            None if self.jitter is None else _lanes(self.jitter, lanes),
-        )
 
 
 def makespans(
@@ -73,50 +49,16 @@ def makespans(
     lanes = Lanes(forward, backward, weight_fraction, p2p, factor, jitter)
     program = program_of(plan)
     number = lanes.number()
+    num_blocks = max(1, -(-number // _block_size(program, plan.stages)))
+    size = -(-number // num_blocks)
+    tables = Tables(program, plan.stages, size)
     found = np.empty(number)
-    size = _block_size(program, number)
-    table = np.empty((program.num_rows, size))
-    scratch = np.empty((plan.stages, size))
-    for start in range(0, number, size):
-        block = slice(start, min(start + size, number))
-        width = block.stop - block.start
-        found[block] = _pass(
-            program, lanes.part(block), table[:, :width], scratch[:, :width], plan.stages
-        )
+    for index in range(num_blocks):
+        # the last block may do some lanes again
+        start = min(index * size, number - size)
+        block = slice(start, start + size)
+        found[block] = tables.makespans(lanes.part(block))
     return found
-
-
-def _pass(program: Program, lanes: Lanes, table: Floats, scratch: Floats, stages: int) -> Floats:
-    """(lanes,) makespans of one block."""
-    times = _times(program, lanes, table.shape[1])
-    table[:stages] = 0
-    table[stages] = -np.inf
-    jitter, p2p = lanes.jitter, lanes.p2p
-    for level in program.levels:
-        ranks = table[level.ranks]
-        other = scratch[: len(ranks)]
-        table.take(level.waits_for, axis=0, out=other, mode="clip")
-        if level.also_waits_for is not None:
-            np.maximum(other, table[level.also_waits_for], out=other)
-        other += p2p
-        np.maximum(ranks, other, out=ranks)
-        times.take(level.times, axis=0, out=other, mode="clip")
-        if jitter is not None:
-            other *= jitter[level.jitter]
-        ranks += other
-        for to_rows, from_rows in level.copied:
-            table[to_rows] = table[from_rows]
-    makespan: Floats = table[:stages].max(axis=0)
-    return makespan
-
-
-def _times(program: Program, lanes: Lanes, width: int) -> Floats:
-    """(rows + 1, lanes) with a last row of no time."""
-    times = np.zeros((len(program.times.kind) + 1, width))
-    times[:-1] = row_times(
-        program.times, lanes.forward, lanes.backward, lanes.weight_fraction, lanes.factor
-    )
-    return times
 
 
 def ends(
@@ -129,9 +71,9 @@ def ends(
     factor: Floats | None = None,
     jitter: Floats | None = None,
 ) -> Ends:
-    """Every start and end, for pictures and peaks: arguments as of `makespans`."""
+    """Every start and end, for pictures: arguments as of `makespans`."""
     lanes = Lanes(forward, backward, weight_fraction, p2p, factor, jitter)
-    rows = time_rows(plan)
+    rows = program_of(plan).base_times
     times = row_times(rows, forward, backward, weight_fraction, factor)[rows.row]
     if jitter is not None:
         times = times * jitter
@@ -164,7 +106,7 @@ def busy_ms(
 
     For dualpipe, M/2 of each of the two parts of the model that a rank holds.
     """
-    rows = time_rows(plan)
+    rows = program_of(plan).base_times
     times = row_times(rows, forward, backward, weight_fraction, factor)
     times = times * rows.count[:, np.newaxis]
     busy = np.zeros((plan.stages, times.shape[1]))
@@ -172,10 +114,7 @@ def busy_ms(
     return busy
 
 
-def _lanes(values: Floats, lanes: slice) -> Floats:
-    return values if values.shape[-1] == 1 else values[..., lanes]
-
-
-def _block_size(program: Program, number: int) -> int:
-    rows = program.num_rows + len(program.times.kind)
-    return min(number, max(_MIN_BLOCK, min(_MAX_BLOCK, _BLOCK_BYTES // (8 * rows))))
+def _block_size(program: Program, stages: int) -> int:
+    """Lanes whose tables fit into the cache."""
+    rows = 3 * stages + program.num_messages + len(program.time_rows)
+    return max(_MIN_BLOCK, min(_MAX_BLOCK, _BLOCK_BYTES // (8 * rows)))
