@@ -1,0 +1,109 @@
+"""Steps of pipelined clusters whose GPUs differ or vary.
+
+A step takes what the slowest replica takes (with backup replicas: the slowest of those that are
+waited for), a replica what its plan takes with every stage at its slowest GPU. Where only random
+places of slow GPUs are random, the distribution is worked out (`random_places.py`) while there are
+not too many states; everything else is drawn. Definitions: design page "The model", sections 3, 7
+and 11.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from service.model.fleet import Fleet
+from service.model.laws.law import Floats
+from service.model.pipeline.one_cluster import OneCluster, clusters_of
+from service.model.pipeline.random_numbers import LANE
+from service.model.pipeline.random_places import placements_of
+from service.model.pipeline.replica_states import is_exact
+from service.model.pipeline.rounds import rounds_of
+from service.model.pipeline.step_estimates import expected_over_time, expected_step
+from service.model.pipeline.step_factors import DrawnSteps
+from service.model.pipeline.weighted_quantiles import weighted_quantiles
+from service.model.slowest.barrier import PROBABILITIES
+
+Ints = NDArray[np.int64]
+
+
+class Piped(NamedTuple):
+    """Factors on the nominal compute of a step.
+
+    mean        (points,) of a step, at least its `floor`; with episodes the mean over time
+    rest        (points,) without the floor
+    mean_se     (points,) standard error of the mean, 0 where `is_exact`
+    quantiles   (points, 3) of one round's mean step: p50, p95, p99
+    variance    (points,) of that over rounds and clusters
+    is_exact    (points,) whether nothing was sampled
+    """
+
+    mean: Floats
+    rest: Floats
+    mean_se: Floats
+    quantiles: Floats
+    variance: Floats
+    is_exact: NDArray[np.bool_]
+
+
+class _One(NamedTuple):
+    """Likewise of one point."""
+
+    mean: float
+    rest: float
+    mean_se: float
+    quantiles: Floats
+    variance: float
+    is_exact: bool
+
+
+def simulate_pipelines(fleet: Fleet, seed: Ints, draws: Ints) -> Piped:
+    """Every point; seed, draws (points,). Draws are rounded up to lanes of eight."""
+    found = [
+        _exact(cluster)
+        if not cluster.is_random and is_exact(cluster)
+        else _sampled(cluster, int(point_seed), num_lanes_of(int(number)))
+        for cluster, point_seed, number in zip(clusters_of(fleet), seed, draws, strict=True)
+    ]
+    columns = [np.array(column) for column in zip(*found, strict=True)]
+    return Piped(*columns)
+
+
+def num_lanes_of(draws: int) -> int:
+    """Lanes that hold so many draws."""
+    return -(-draws // LANE)
+
+
+def _exact(cluster: OneCluster) -> _One:
+    placements = placements_of(cluster)
+    probability = placements.step_probability
+    step = np.maximum(placements.step, cluster.floor)
+    mean = float(probability @ step)
+    return _One(
+        mean=mean,
+        rest=float(probability @ placements.step),
+        mean_se=0.0,
+        quantiles=weighted_quantiles(step, probability, PROBABILITIES),
+        variance=float(probability @ (step - mean) ** 2),
+        is_exact=True,
+    )
+
+
+def _sampled(cluster: OneCluster, seed: int, num_lanes: int) -> _One:
+    rounds = rounds_of(cluster, seed, num_lanes)
+    step = np.maximum(rounds.step, cluster.floor)
+    if cluster.fleet.episodes is None:
+        expected = expected_step(rounds, cluster.floor)
+    else:
+        inner = DrawnSteps(cluster, seed).draws_of_state
+        rho = float(cluster.fleet.outside_ratio[0])
+        expected = expected_over_time(rounds, cluster.floor, rho, inner)
+    equal = np.full(len(step), 1 / len(step))
+    return _One(
+        mean=expected.mean,
+        rest=expected.rest,
+        mean_se=expected.mean_se,
+        quantiles=weighted_quantiles(step, equal, PROBABILITIES),
+        variance=float(step.var(ddof=1)),
+        is_exact=False,
+    )

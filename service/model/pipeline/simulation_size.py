@@ -1,0 +1,58 @@
+"""How much work the simulation of pipelines is, before anything is drawn or compiled."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from service.model.fleet import Fleet
+from service.model.laws.law import Floats
+from service.model.pipeline import SCHEDULES
+from service.model.pipeline.one_cluster import OneCluster, clusters_of
+from service.model.pipeline.random_numbers import LANE
+from service.model.pipeline.replica_states import is_exact, num_states
+from service.model.pipeline.simulate import num_lanes_of
+
+MAX_WHOLE_GPUS = 1 << 20
+"""Of larger clusters the draws are not held whole, as standing by and random places need it."""
+_OF_A_NUMBER = 8
+"""A random number takes as long as so many operations."""
+
+
+def operations_needed(fleet: Fleet, draws: NDArray[np.int64]) -> Floats:
+    """(points,) operations that one run of `simulate_pipelines` evaluates at most.
+
+    A random number counts as several; bounds spare most replicas where there are many
+    micro-batches. Infinite where a cluster would not fit into memory.
+    """
+    found = np.empty(fleet.num_points)
+    for point, cluster in enumerate(clusters_of(fleet)):
+        found[point] = _needed(cluster, LANE * num_lanes_of(int(draws[point])))
+    return found
+
+
+def _needed(cluster: OneCluster, draws: int) -> float:
+    shape, fleet = cluster.shape, cluster.fleet
+    of_one = _operations_of_one(cluster)
+    if not cluster.is_random and is_exact(cluster):
+        return float(num_states(cluster)) * of_one
+    needs_all = cluster.num_removed > 0 or bool(cluster.random_groups)
+    if needs_all and cluster.num_held > MAX_WHOLE_GPUS:
+        return np.inf
+    per_step = (fleet.transient, fleet.spikes, fleet.replica, fleet.common)
+    lasting = (fleet.persistent, fleet.node, fleet.episodes, cluster.random_groups or None)
+    steps = float(draws) * int(shape.round_steps[0])
+    of_replicas = steps * cluster.num_replicas * of_one
+    numbers = steps * cluster.num_working * sum(source is not None for source in per_step)
+    numbers += float(draws) * cluster.num_held * sum(source is not None for source in lasting)
+    if shape.jitter is not None:
+        # Of GPUs that may differ, each has its own.
+        alone = (*per_step[:2], *lasting, cluster.slow_groups or None)
+        is_alike = all(source is None for source in alone)
+        numbers += of_replicas * (1 if is_alike else cluster.tensor_size)
+    return of_replicas + _OF_A_NUMBER * numbers
+
+
+def _operations_of_one(cluster: OneCluster) -> float:
+    """Of a replica in a step."""
+    shape = cluster.shape
+    each = 3 if SCHEDULES[shape.schedule].splits_backward else 2
+    return float(each) * shape.stages * shape.microbatches * shape.chunks
