@@ -59,7 +59,7 @@ def num_replicas_placed(cluster: OneCluster) -> int:
     """Replicas from the first to the last with a placed GPU."""
     of_stage: dict[int, int] = {}
     for group in cluster.slow_groups:
-        of_stage[group.placement] = of_stage.get(group.placement, 0) + group.count
+        of_stage[group.placement] = of_stage.get(group.placement, 0) + group.number
     of_stage.pop(RANDOM, None)
     size = cluster.tensor_size
     in_all = -(-sum(of_stage.values()) // (size * cluster.stages))
@@ -134,4 +134,4 @@ def _assignments(num_free: int, counts: list[int]) -> list[tuple[int, ...]]:
 
 
 def _factors(groups: list[SlowGroup]) -> Floats:
-    return np.repeat([group.factor for group in groups], [group.count for group in groups])
+    return np.repeat([group.factor for group in groups], [group.number for group in groups])

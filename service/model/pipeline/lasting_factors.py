@@ -21,7 +21,7 @@ class LastingFactors:
         self._is_free = np.ones(cluster.num_held, dtype=np.bool_)
         self._is_free[: places.is_free.size] = places.is_free.ravel()
         groups = [group for group in cluster.random_groups if group.factor > 1]
-        self._counts = [group.count for group in groups]
+        self._counts = [group.number for group in groups]
         self._factors = np.repeat([group.factor for group in groups], self._counts)
         self._lanes = range(0)
         self._whole = np.empty((0, 0))
@@ -94,4 +94,5 @@ def without_slowest(factor: Floats, number: int) -> Floats:
     # Of those at the limit the last ones go, as many as are missing.
     from_end = np.cumsum(at[::-1], axis=0)[::-1]
     removed = above | at & (from_end <= number - above.sum(axis=0))
-    return factor.T[~removed.T].reshape(factor.shape[1], left).T
+    kept: Floats = factor.T[~removed.T].reshape(factor.shape[1], left).T
+    return kept

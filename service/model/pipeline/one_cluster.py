@@ -16,9 +16,9 @@ from service.model.pipeline.times import row_times, time_rows
 
 
 class SlowGroup(NamedTuple):
-    """`count` GPUs that take `factor` times as long; `placement` as in PipelineShape."""
+    """`number` GPUs that take `factor` times as long; `placement` as in PipelineShape."""
 
-    count: int
+    number: int
     factor: float
     placement: int
 
@@ -91,13 +91,13 @@ class OneCluster:
     @cached_property
     def busy(self) -> Floats:
         """(stages,) nominal work of a stage in a step, over the nominal compute of a step."""
-        busy = busy_ms(
+        busy: Floats = busy_ms(
             self.plan,
             self.shape.forward,
             self.shape.backward,
             weight_fraction=self.shape.weight_fraction,
-        )
-        return busy[:, 0]
+        )[:, 0]
+        return busy
 
     @cached_property
     def operation_times(self) -> Floats:
@@ -105,7 +105,8 @@ class OneCluster:
         rows = time_rows(self.plan)
         shape = self.shape
         times = row_times(rows, shape.forward, shape.backward, shape.weight_fraction)
-        return times[rows.row, 0]
+        of_operation: Floats = times[rows.row, 0]
+        return of_operation
 
 
 def clusters_of(fleet: Fleet) -> list[OneCluster]:
@@ -141,7 +142,7 @@ def _cluster(fleet: Fleet, shape: PipelineShape) -> OneCluster:
         num_replicas=(held - removed) // (shape.stages * size),
         tensor_size=size,
         num_backup=int(fleet.num_backup[0]),
-        slow_groups=tuple(group for group in groups if group.count > 0),
+        slow_groups=tuple(group for group in groups if group.number > 0),
     )
 
 
@@ -150,7 +151,7 @@ def _without_slowest(groups: list[SlowGroup], number: int) -> list[SlowGroup]:
     left = list(groups)
     order = sorted(range(len(groups)), key=lambda place: (-groups[place].factor, -place))
     for place in order:
-        taken = min(number, groups[place].count)
+        taken = min(number, groups[place].number)
         number -= taken
-        left[place] = groups[place]._replace(count=groups[place].count - taken)
+        left[place] = groups[place]._replace(number=groups[place].number - taken)
     return left

@@ -28,7 +28,7 @@ class Numbers:
     def __init__(self, seed: int, source: int) -> None:
         self._bits = np.random.Philox(key=np.array([seed, source], dtype=np.uint64))
         self._generator = np.random.Generator(self._bits)
-        self._state: dict[str, Any] = dict(self._bits.state)
+        self._state = self._bits.state
 
     def scores(self, lanes: range, ranks: range, step: int = 0) -> Floats:
         """(ranks, lanes x LANE) normal scores."""

@@ -92,15 +92,15 @@ def _circles(kinds: Kinds, num_states: int) -> Iterator[_Circle]:
         angle = np.zeros((len(sizes), len(turn)))
         for kind, (places, size) in enumerate(zip(at, sizes, strict=False)):
             angle[kind] = 2 * np.pi * places / size
-            turn += angle[kind] * kinds.count[kind]
+            turn += angle[kind] * kinds.number[kind]
         weighted = kinds.share[:, np.newaxis] * np.exp(1j * angle)
         yield _Circle(weighted, np.exp(-1j * turn) / (total * _multinomial(kinds)))
 
 
 def _multinomial(kinds: Kinds) -> float:
     """P(so many of each kind) if the free places were filled independently."""
-    rest = kinds.num_free - int(kinds.count.sum())
-    counts = np.append(kinds.count, rest)
+    rest = kinds.num_free - int(kinds.number.sum())
+    counts = np.append(kinds.number, rest)
     share = counts / max(kinds.num_free, 1)
     logs = special.gammaln(kinds.num_free + 1.0) - special.gammaln(counts + 1.0).sum()
     return float(np.exp(logs + special.xlogy(counts, share).sum()))

@@ -25,19 +25,19 @@ class Kinds(NamedTuple):
     """
 
     factor: Floats
-    count: NDArray[np.int64]
+    number: NDArray[np.int64]
     num_free: int
 
     @property
     def share(self) -> Floats:
         """(kinds,) of the free places."""
-        share: Floats = self.count / max(self.num_free, 1)
+        share: Floats = self.number / max(self.num_free, 1)
         return share
 
     @property
     def num_angles(self) -> list[int]:
         """For each kind; numbers of GPUs that differ by as many are not told apart."""
-        sd = np.sqrt(self.count * (1 - self.share))
+        sd = np.sqrt(self.number * (1 - self.share))
         needed = np.minimum(self.num_free + 1, np.ceil(_LEAST_ANGLES + _ANGLES_PER_SD * sd))
         return [int(number) for number in needed]
 
@@ -61,9 +61,9 @@ def kinds_of(cluster: OneCluster) -> Kinds:
     """Those on random places that are slower than nominal; equal ones are one kind."""
     groups = [group for group in cluster.random_groups if group.factor > 1]
     factor, kind = np.unique([group.factor for group in groups], return_inverse=True)
-    count = np.bincount(kind, [group.count for group in groups], len(factor)).astype(np.int64)
-    fixed = sum(group.count for group in cluster.slow_groups)
-    fixed -= sum(group.count for group in cluster.random_groups)
+    count = np.bincount(kind, [group.number for group in groups], len(factor)).astype(np.int64)
+    fixed = sum(group.number for group in cluster.slow_groups)
+    fixed -= sum(group.number for group in cluster.random_groups)
     return Kinds(factor, count, cluster.num_working - fixed)
 
 
@@ -71,11 +71,11 @@ def num_states(cluster: OneCluster) -> int:
     """At most so many makespans are worked out over all placements; counted to MAX_STATES."""
     replicas = min(cluster.num_replicas, num_replicas_placed(cluster) + 1)
     kinds = kinds_of(cluster)
-    if len(kinds.count) == 0:
+    if len(kinds.number) == 0:
         return replicas
     number = 0
-    for size in range(min(cluster.stages, int(kinds.count.sum())) + 1):
-        number += comb(cluster.stages, size) * len(kinds.count) ** size
+    for size in range(min(cluster.stages, int(kinds.number.sum())) + 1):
+        number += comb(cluster.stages, size) * len(kinds.number) ** size
         if number > MAX_STATES:
             break
     return number * replicas
@@ -84,7 +84,7 @@ def num_states(cluster: OneCluster) -> int:
 def is_exact(cluster: OneCluster) -> bool:
     """Whether the distribution over placements is worked out; nothing else may be random."""
     kinds = kinds_of(cluster)
-    if len(kinds.count) == 0:
+    if len(kinds.number) == 0:
         return True
     if cluster.num_backup > MAX_BACKUP:
         return False
@@ -113,9 +113,9 @@ def alike_replicas(cluster: OneCluster, kinds: Kinds) -> list[Alike]:
 def _levels(free: NDArray[np.intp], kinds: Kinds, stages: int) -> NDArray[np.intp]:
     """(states, stages) all that there are GPUs for."""
     rows = []
-    for size in range(min(len(free), int(kinds.count.sum())) + 1):
+    for size in range(min(len(free), int(kinds.number.sum())) + 1):
         for chosen in combinations(free.tolist(), size):
-            for of_chosen in product(range(1, len(kinds.count) + 1), repeat=size):
+            for of_chosen in product(range(1, len(kinds.number) + 1), repeat=size):
                 row = [0] * stages
                 for stage, level in zip(chosen, of_chosen, strict=True):
                     row[stage] = level

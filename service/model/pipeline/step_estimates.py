@@ -57,4 +57,5 @@ def steadied(values: Floats, common: Floats) -> Floats:
     spread = centred @ centred
     if spread == 0:
         return values
-    return values - (centred @ values / spread) * (common - 1)
+    found: Floats = values - (centred @ values / spread) * (common - 1)
+    return found
