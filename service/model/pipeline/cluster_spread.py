@@ -48,7 +48,7 @@ def spread_of_pipelines(fleet: Fleet, seed: Ints, draws: Ints, num_steps: Floats
 
 
 def _differs(cluster: OneCluster) -> bool:
-    return cluster.differs_lastingly or len(kinds_of(cluster).count) > 0
+    return cluster.differs_lastingly or len(kinds_of(cluster).number) > 0
 
 
 def _varies(cluster: OneCluster) -> bool:
