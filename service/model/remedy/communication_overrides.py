@@ -27,6 +27,7 @@ from service.model.remedy.remedy_kinds import Remedy
 from service.model.waiting import hides_load, staleness
 
 Overrides = dict[str, Any]
+VARYING = ("transient", "replica", "per_op_jitter")
 NO_COMMUNICATION = "there is no communication: GPUs exchange nothing"
 MESSAGE = (
     "message_bytes",
@@ -146,7 +147,7 @@ def _require_waiting(columns: Columns) -> None:
     """Something that waiting less often could take less of: GPUs that are slow for good stay so."""
     if not num_ranks(columns)[0] > 1:
         raise DoesNotApplyError("there is one replica alone: it waits for nobody")
-    by_step = any(is_active(columns, source)[0] for source in ("transient", "replica"))
+    by_step = any(is_active(columns, source)[0] for source in VARYING)
     if not (by_step or spikes_are_active(columns)[0] or serial_of(columns).ms[0] > 0):
         raise DoesNotApplyError(
             "there is no communication, and nothing varies from step to step: waiting less often "

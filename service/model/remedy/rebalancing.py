@@ -16,8 +16,8 @@ import numpy as np
 
 from service.model.active import is_active, num_removed
 from service.model.columns import COUNT, SPEED, Columns, Floats
-from service.model.fleets import fleet_of
 from service.model.laws.source import Source
+from service.model.sources import source_of
 from service.model.times import num_used
 
 MAX_RELATIVE_VARIANCE = 0.01
@@ -49,27 +49,31 @@ def rebalanced_ratio(columns: Columns) -> float:
 
 def _mean_speed_of_groups(columns: Columns) -> float:
     """Of the GPUs that take part: the slowest are evicted or stand by."""
-    counts = np.concatenate([columns.num_nominal, columns[COUNT][0]])
-    speeds = np.concatenate([[1.0], columns[SPEED][0]])
+    counts, speeds = _groups(columns)
     order = np.argsort(-speeds, kind="stable")
     used = num_used(columns)[0]
     taken = np.diff(np.minimum(np.cumsum(counts[order]), used), prepend=0.0)
     return float(taken @ speeds[order] / used)
 
 
+def _groups(columns: Columns) -> tuple[Floats, Floats]:
+    """(groups,) GPUs and their speeds, the nominal ones first."""
+    counts = np.concatenate([columns.num_nominal, columns[COUNT][0]]).astype(np.float64)
+    return counts, np.concatenate([[1.0], columns[SPEED][0]])
+
+
 def _drawn_ratio(columns: Columns) -> float:
-    fleet = fleet_of(columns)
-    counts, speeds = fleet.num_gpus[:, 0], 1 / fleet.mean[:, 0]
+    counts, speeds = _groups(columns)
     num_gpus = counts.sum()
     total, squares = counts @ speeds, counts @ speeds**2
-    gpu, gpu_square = _moments(fleet.persistent)
-    node, node_square = _moments(fleet.node)
+    gpu, gpu_square = _moments(source_of(columns, "persistent"))
+    node, node_square = _moments(source_of(columns, "node"))
     mean = total * gpu * node / num_gpus
     # Of one GPU; and of two that share a node, whose groups are drawn without replacement.
     variance = squares * (gpu_square * node_square - (gpu * node) ** 2)
     if num_gpus > 1:
         product = (total**2 - squares) / (num_gpus * (num_gpus - 1))
-        pairs = _pairs_in_nodes(num_gpus, float(fleet.gpus_per_node[0]))
+        pairs = _pairs_in_nodes(num_gpus, float(columns["gpus_per_node"][0]))
         variance += pairs * product * gpu**2 * (node_square - node**2)
     relative = variance / (num_gpus * mean) ** 2
     if not relative <= MAX_RELATIVE_VARIANCE:

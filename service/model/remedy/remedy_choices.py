@@ -8,6 +8,12 @@ from service.model.columns import columns_of
 from service.model.exchange.best_buckets import best_buckets
 from service.model.fields import MAX_STANDING_BY, Scenario
 from service.model.parts.synchronization import MAX_BACKUP_WORKERS
+from service.model.remedy.pipeline_choices import (
+    of_interleaving,
+    of_microbatches,
+    of_schedules,
+    of_stages,
+)
 from service.model.remedy.remedy_kinds import COUNTED, Kind, Remedy, RemedyRequest
 from service.model.remedy.remedy_overrides import num_slow
 
@@ -89,18 +95,41 @@ _SETTINGS_OF: dict[Kind, Callable[[Scenario, RemedyRequest], Iterator[Remedy]]] 
     "delayed_update": _of_delay,
     "hierarchical_collective": _of_hierarchy,
     "compress_gradients": _of_compression,
+    "more_microbatches": of_microbatches,
+    "interleave_stages": of_interleaving,
+    "change_schedule": of_schedules,
+    "fewer_stages": of_stages,
 }
 
 
 def _counts(scenario: Scenario, kind: Kind) -> list[int]:
-    """1, 2, 4, … GPUs, and all slow ones at once."""
-    slow = num_slow(scenario)
-    most = min(MOST_TRIED, max(1, scenario.num_gpus // ONE_IN))
-    sources = TELL_APART if kind == "backup_workers" else LASTING
-    if all(getattr(scenario.variability, source) is None for source in sources):
+    """1, 2, 4, … GPUs, and all slow ones at once; or whole replicas that are pipelines."""
+    slow, unit = num_slow(scenario), _unit(scenario, kind)
+    most = min(MOST_TRIED, max(1, scenario.num_gpus // unit // ONE_IN))
+    if not _tell_apart(scenario, kind):
         # Of equal GPUs no more than the slow ones are worth it.
         most = min(most, slow)
-    counts = {1 << power for power in range(most.bit_length())}
+    step = unit if kind == "evict_worst" else 1
+    counts = {step << power for power in range(most.bit_length())}
     limit = MAX_BACKUP_WORKERS if kind == "backup_workers" else MAX_STANDING_BY
+    slow = -(-slow // step) * step
     # Without any the reason why is still to be told.
-    return sorted(counts | ({slow} if 0 < slow <= limit else set())) or [1]
+    return [count for count in sorted(counts | ({slow} if slow else set())) if count <= limit] or [
+        step
+    ]
+
+
+def _tell_apart(scenario: Scenario, kind: Kind) -> bool:
+    """Whether something random makes some slower than others."""
+    if kind != "backup_workers":
+        return any(getattr(scenario.variability, source) is not None for source in LASTING)
+    jitter = None if scenario.pipeline is None else scenario.pipeline.per_op_jitter
+    varied = [getattr(scenario.variability, source) for source in TELL_APART]
+    return any(part is not None for part in (*varied, jitter))
+
+
+def _unit(scenario: Scenario, kind: Kind) -> int:
+    """GPUs that are evicted, or not waited for, together."""
+    if scenario.pipeline is None or kind == "hot_spares":
+        return 1
+    return scenario.pipeline.stages * scenario.tensor_parallel_size

@@ -6,8 +6,10 @@ import msgspec
 from msgspec import Meta, Struct
 
 from service.model.parts.communication import Link
+from service.model.parts.pipeline import ScheduleName
 from service.model.remedy.remedy_settings import (
     BucketCounts,
+    ChunkCounts,
     CompressionMs,
     Contention,
     Counts,
@@ -15,7 +17,11 @@ from service.model.remedy.remedy_settings import (
     Fractions,
     Hours,
     IntraLink,
+    MicrobatchCounts,
+    MicrobatchFactors,
     Ratios,
+    Schedules,
+    StageCounts,
     Steps,
 )
 
@@ -36,9 +42,22 @@ Kind = Literal[
     "delayed_update",
     "hierarchical_collective",
     "compress_gradients",
+    "more_microbatches",
+    "interleave_stages",
+    "change_schedule",
+    "rebalance_stages",
+    "fewer_stages",
 ]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 COUNTED = ("evict_worst", "hot_spares", "backup_workers")
+OF_PIPELINE: tuple[Kind, ...] = (
+    "more_microbatches",
+    "interleave_stages",
+    "change_schedule",
+    "rebalance_stages",
+    "fewer_stages",
+)
+"""Kinds that do the same job in another pipeline, and so may need more memory."""
 
 Setting = dict[str, float | str]
 """How much of a remedy: its parameters by name."""
@@ -58,6 +77,11 @@ class RemedyRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     intra_link: IntraLink | None = None
     compression_ratios: Ratios | None = None
     compression_ms: CompressionMs | None = None
+    microbatch_factors: MicrobatchFactors | None = None
+    microbatches: MicrobatchCounts | None = None
+    chunks_per_stage: ChunkCounts | None = None
+    schedules: Schedules | None = None
+    stages: StageCounts | None = None
 
     @property
     def given(self) -> tuple[str, ...]:
@@ -75,6 +99,10 @@ SETTINGS: dict[str, tuple[str, ...]] = {
     "delayed_update": ("extra_steps_fraction",),
     "hierarchical_collective": ("intra_link",),
     "compress_gradients": ("compression_ratios", "compression_ms"),
+    "more_microbatches": ("microbatch_factors", "microbatches"),
+    "interleave_stages": ("chunks_per_stage",),
+    "change_schedule": ("schedules",),
+    "fewer_stages": ("stages",),
 }
 """The fields of a request that a kind reads; the others read none."""
 
@@ -92,6 +120,11 @@ class Remedy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit
     intra_link            between the GPUs of a node; None: the scenario's
     compression_ratio     how many times smaller messages are than now
     compression_ms        as in the scenario's communication; None: as it is there
+    microbatch_factor     times more micro-batches than now
+    microbatches          of a replica and step
+    chunks_per_stage      of the pipeline
+    schedule              of the pipeline; None where there is none to change to
+    stages                of the pipeline; None: half as many
     """
 
     kind: Kind
@@ -106,6 +139,11 @@ class Remedy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit
     intra_link: Link | None = None
     compression_ratio: float | None = None
     compression_ms: float | None = None
+    microbatch_factor: int | None = None
+    microbatches: int | None = None
+    chunks_per_stage: int | None = None
+    schedule: ScheduleName | None = None
+    stages: int | None = None
 
     @property
     def setting(self) -> Setting | None:

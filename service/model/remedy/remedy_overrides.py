@@ -18,8 +18,16 @@ from service.model.remedy.communication_overrides import (
     prefetch_load,
 )
 from service.model.remedy.does_not_apply import DoesNotApplyError
+from service.model.remedy.pipeline_overrides import (
+    change_schedule,
+    fewer_stages,
+    interleave_stages,
+    more_microbatches,
+    rebalance_stages,
+)
 from service.model.remedy.rebalancing import NotRebalancedError, rebalanced_ratio
 from service.model.remedy.remedy_kinds import Kind, Remedy
+from service.model.stage_sizes import has_pipeline, replica_gpus
 
 NOTHING_LASTS = "no GPU is slow for good: no slow groups, no persistent and no node variability"
 
@@ -45,6 +53,13 @@ def _replace_slow(scenario: Scenario, _columns: Columns, _remedy: Remedy) -> Ove
 
 def _evict(scenario: Scenario, columns: Columns, remedy: Remedy) -> Overrides:
     _require_lasting(scenario, columns)
+    count, of_replica = remedy.count or 0, int(replica_gpus(columns)[0])
+    if has_pipeline(columns)[0] and count % of_replica:
+        below, above = (count // of_replica * of_replica, -(-count // of_replica) * of_replica)
+        nearest = " or ".join(str(number) for number in (below, above) if number)
+        raise DoesNotApplyError(
+            f"replicas of {of_replica} GPUs stay whole: evict {nearest}, not {count}"
+        )
     return {"num_evicted_gpus": scenario.num_evicted_gpus + (remedy.count or 0)}
 
 
@@ -77,15 +92,30 @@ def _rebalance(scenario: Scenario, columns: Columns, _remedy: Remedy) -> Overrid
         "slow_groups": [],
         "variability.persistent": None,
         "variability.node": None,
-        "compute_ms": scenario.compute_ms * ratio,
+        **_scaled_times(scenario, ratio),
     }
+
+
+def _scaled_times(scenario: Scenario, ratio: float) -> Overrides:
+    """What says how long a GPU computes: of the job, or of stages of its pipeline."""
+    found: Overrides = {}
+    if scenario.compute_ms is not None:
+        found["compute_ms"] = scenario.compute_ms * ratio
+    pipeline = scenario.pipeline
+    if pipeline is not None and pipeline.forward_ms is not None:
+        for name in ("forward_ms", "backward_ms"):
+            value = getattr(pipeline, name)
+            listed = isinstance(value, tuple)
+            scaled = [part * ratio for part in value] if listed else value * ratio
+            found[f"pipeline.{name}"] = scaled
+    return found
 
 
 def _back_up(scenario: Scenario, columns: Columns, remedy: Remedy) -> Overrides:
     differ = num_slow(scenario) > 0 or bool(
         spikes_are_active(columns)[0] or occupancy(columns)[0] > 0
     )
-    sources = ("transient", "persistent", "node", "replica")
+    sources = ("transient", "persistent", "node", "replica", "per_op_jitter")
     if not differ and not any(is_active(columns, source)[0] for source in sources):
         raise DoesNotApplyError("all GPUs take equally long: there is no last one to leave behind")
     count = int(num_backup(columns)[0]) + (remedy.count or 0)
@@ -134,4 +164,9 @@ _OVERRIDES: dict[Kind, Callable[[Scenario, Columns, Remedy], Overrides]] = {
     "delayed_update": delayed_update,
     "hierarchical_collective": hierarchical_collective,
     "compress_gradients": compress_gradients,
+    "more_microbatches": more_microbatches,
+    "interleave_stages": interleave_stages,
+    "change_schedule": change_schedule,
+    "rebalance_stages": rebalance_stages,
+    "fewer_stages": fewer_stages,
 }

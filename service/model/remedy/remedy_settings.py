@@ -8,6 +8,7 @@ from service.model.fields import MAX_STANDING_BY
 from service.model.parts.bounds import TimeMs
 from service.model.parts.communication import Link
 from service.model.parts.overlap import MAX_BUCKETS
+from service.model.parts.pipeline import MAX_CHUNKS, MAX_MICROBATCHES, MAX_STAGES, ScheduleName
 from service.model.parts.synchronization import MAX_LOCAL_STEPS
 
 MAX_SETTINGS = 12
@@ -19,7 +20,8 @@ Counts = Annotated[
         min_length=1,
         max_length=MAX_SETTINGS,
         description="evict_worst, hot_spares, backup_workers: how many GPUs more than now; default "
-        "1, 2, 4, … up to one GPU in 16 and at most 64, and as many as are slow.",
+        "1, 2, 4, … up to one GPU in 16 and at most 64, and as many as are slow. With a pipeline "
+        "backup workers are whole replicas, and GPUs are evicted by whole replicas.",
         examples=[[1, 2, 4]],
     ),
 ]
@@ -101,5 +103,52 @@ CompressionMs = Annotated[
     Meta(
         description="compress_gradients: to compress and to restore a message, on the GPU, ms; "
         "default the scenario's."
+    ),
+]
+MicrobatchFactors = Annotated[
+    tuple[Annotated[int, Meta(ge=2, le=MAX_MICROBATCHES)], ...],
+    Meta(
+        min_length=1,
+        max_length=MAX_SETTINGS,
+        description="more_microbatches: how many times more, each as many times smaller; default "
+        "2 and 4 where no counts are given either.",
+        examples=[[2, 4]],
+    ),
+]
+MicrobatchCounts = Annotated[
+    tuple[Annotated[int, Meta(ge=1, le=MAX_MICROBATCHES)], ...],
+    Meta(
+        min_length=1,
+        max_length=MAX_SETTINGS,
+        description="more_microbatches: numbers of micro-batches of a replica and step.",
+    ),
+]
+ChunkCounts = Annotated[
+    tuple[Annotated[int, Meta(ge=2, le=MAX_CHUNKS)], ...],
+    Meta(
+        min_length=1,
+        max_length=MAX_SETTINGS,
+        description="interleave_stages: model chunks of a stage; default 2 and 4, or twice as many "
+        "as now.",
+        examples=[[2, 4]],
+    ),
+]
+Schedules = Annotated[
+    tuple[ScheduleName, ...],
+    Meta(
+        min_length=1,
+        max_length=MAX_SETTINGS,
+        description="change_schedule: which to try; default the one that takes the shortest pass "
+        "at nominal speed with these sizes, of those that hold parameters once.",
+        examples=[["1f1b", "zb_h1"]],
+    ),
+]
+StageCounts = Annotated[
+    tuple[Annotated[int, Meta(ge=1, le=MAX_STAGES)], ...],
+    Meta(
+        min_length=1,
+        max_length=MAX_SETTINGS,
+        description="fewer_stages: stages of a replica; default half as many.",
+        examples=[[4]],
     ),
 ]
