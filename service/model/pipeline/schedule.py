@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -91,19 +92,17 @@ class Schedule:
         return self.fits(stages, 2 * stages) or self.fits(stages, 1)
 
     def _around(self, stages: int, microbatches: int) -> Iterator[int]:
-        """The nearest valid M below and above, or M itself."""
+        """The nearest valid M >= 1 below and above, or M itself."""
         if stages < 1:
             return
         if self.fits(stages, microbatches):
             yield microbatches
             return
-        below = (number for number in range(microbatches - 1, 0, -1) if self.fits(stages, number))
-        above = (
-            number
-            for number in range(max(1, microbatches + 1), 2 * max(stages, microbatches) + 2)
-            if self.fits(stages, number)
-        )
+        # With R = M // P rounds a multiple of R, or of P, is near; an even number nearer.
+        steps = 2 + min(stages, microbatches // stages)
+        below = chain(range(microbatches - 1, max(0, microbatches - 1 - steps), -1), (1,))
+        above = chain(range(microbatches + 1, microbatches + 1 + steps), (2 * stages,))
         for numbers in (below, above):
-            found = next(numbers, None)
+            found = next((number for number in numbers if self.fits(stages, number)), None)
             if found is not None:
                 yield found
