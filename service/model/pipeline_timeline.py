@@ -33,9 +33,6 @@ from service.model.timeline_documents import (
 from service.model.timeline_sizes import refuse_long
 from service.model.waiting import waits_every_step
 
-# Of a makespan: no phase is so short.
-_TRIFLE = 1e-12
-
 
 def timeline_of(
     scenario: Scenario, *, draw: Draw | None = None, replica: int | None = None
@@ -122,18 +119,17 @@ def _step_ms(columns: Columns, slowest_ms: float | None) -> float | None:
 
 def _phases(columns: Columns, makespan: float, slowest_ms: float | None) -> Iterator[Phase]:
     """Those that take time, one after the other; a replica nobody waits for goes its own way."""
-    step_ms = _step_ms(columns, slowest_ms)
-    exchanged = float(beside(columns).waited[0])
+    around = beside(columns)
+    exchanged, hidden = float(around.waited[0]), float(around.hidden[0])
     load = float(columns["load_ms"][0])
     parts: list[tuple[PhaseKind, float]] = [("pass", makespan)]
-    if step_ms is not None and slowest_ms is not None:
-        load = step_ms - slowest_ms - exchanged
-        waited = max(slowest_ms - makespan, 0.0)
-        parts += [("wait", waited), ("exchange", exchanged)]
+    if slowest_ms is not None and waits_every_step(columns)[0]:
+        # What is longer than all that hides it comes first.
+        load += max(hidden - slowest_ms - exchanged, 0.0) - hidden
+        parts += [("wait", max(slowest_ms - makespan, 0.0)), ("exchange", exchanged)]
     at = 0.0
     for kind, length in [("load", load), *parts]:
-        # What is hidden may come out as the round-off of a difference.
-        if kind == "pass" or length > _TRIFLE * makespan:
+        if length > 0:
             yield Phase(kind=kind, start_ms=at, end_ms=at + length)
             at += length
 
