@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from service.model.clusters.sampled_spread import sampled
 from service.model.clusters.spread_types import (
+    CLOSED_FORM,
     MONTE_CARLO,
     SPREAD_PROBABILITIES,
     Spread,
@@ -73,6 +74,7 @@ def _of_placements(cluster: OneCluster) -> Spread:
     reciprocal_mean = probability @ reciprocal
     found = normal_spread(np.array([mean]), np.zeros(1), cluster.fleet.outside_ratio)
     found.quantiles[0] = weighted_quantiles(step, probability, SPREAD_PROBABILITIES)
+    found.method[:] = CLOSED_FORM
     found.reciprocal_mean[0] = reciprocal_mean
     found.reciprocal_sd[0] = (probability @ (reciprocal - reciprocal_mean) ** 2) ** 0.5
     return found

@@ -78,10 +78,12 @@ def _sampled(cluster: OneCluster, seed: int, num_lanes: int) -> _One:
     for lanes in blocks_of_lanes(cluster, num_lanes):
         for replicas in blocks_of_replicas(cluster, lanes):
             picks = picked.among(lanes, replicas)
-            if picks and jittered is None:
+            if not picks:
+                continue
+            if jittered is None:
                 for factors in sums.drawn.of_round(lanes, replicas):
                     sums.add_even(factors.of_stages(), lanes, replicas, picks)
-            elif picks and jittered is not None:
+            else:
                 rounds = sums.drawn.of_round(lanes, replicas, each_gpu=True)
                 for step, factors in enumerate(rounds):
                     for some in jittered.of_step(factors, step, lanes, replicas, picks):

@@ -7,6 +7,7 @@ import numpy as np
 from service.model.laws.law import Floats
 from service.model.pipeline.blocks_of_draws import blocks_of_lanes, blocks_of_replicas
 from service.model.pipeline.jittered import JitteredReplicas, Pick, jittered_replicas
+from service.model.pipeline.makespan_bounds import MakespanBounds
 from service.model.pipeline.one_cluster import OneCluster
 from service.model.pipeline.random_numbers import LANE
 from service.model.pipeline.slowest_replicas import SlowestReplicas
@@ -28,10 +29,11 @@ def rounds_of(cluster: OneCluster, seed: int, num_lanes: int) -> Rounds:
     """So many lanes of draws."""
     drawn = DrawnSteps(cluster, seed)
     jittered = jittered_replicas(cluster, drawn, seed)
+    bounds = MakespanBounds(cluster)
     found = Rounds(np.empty(num_lanes * LANE), np.empty(num_lanes * LANE))
     for lanes in blocks_of_lanes(cluster, num_lanes):
         draws = slice(lanes.start * LANE, lanes.stop * LANE)
-        slowest = SlowestReplicas(cluster, len(lanes) * LANE)
+        slowest = SlowestReplicas(cluster, bounds, len(lanes) * LANE)
         for replicas in blocks_of_replicas(cluster, lanes):
             if jittered is None:
                 steps = drawn.of_round(lanes, replicas)

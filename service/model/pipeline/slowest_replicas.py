@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.model.laws.law import Floats
-from service.model.pipeline.makespan_bounds import upper_bounds
+from service.model.pipeline.makespan_bounds import MakespanBounds
 from service.model.pipeline.one_cluster import OneCluster
 
 # A bound that is higher by less is round-off.
@@ -18,13 +18,13 @@ class SlowestReplicas:
     `longest` (num_backup + 1, draws) rises along the first axis: a step waits for its first row.
     """
 
-    def __init__(self, cluster: OneCluster, num_draws: int) -> None:
-        self._cluster = cluster
+    def __init__(self, cluster: OneCluster, bounds: MakespanBounds, num_draws: int) -> None:
+        self._cluster, self._bounds = cluster, bounds
         self.longest = np.full((cluster.num_backup + 1, num_draws), -np.inf)
 
     def add(self, factor: Floats) -> None:
         """Further replicas, by their factors (steps, replicas, stages, draws)."""
-        bound = np.mean([upper_bounds(self._cluster, of_step) for of_step in factor], axis=0)
+        bound = np.mean([self._bounds.upper(of_step) for of_step in factor], axis=0)
         order = np.argsort(-bound, axis=0)
         first, size = 0, len(self.longest)
         while first < len(order):

@@ -1,0 +1,71 @@
+"""How much work a simulation is."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from service.model.pipeline.shape import RANDOM
+from service.model.pipeline.simulation_size import MAX_WHOLE_GPUS, operations_needed
+from tests.model.pipeline.piped_fleets import ints, piped_fleet
+
+TRANSIENT: dict[str, Any] = {"transient": ("normal", 0.1)}
+
+
+def _needed(draws: int = 1000, **given: Any) -> float:
+    return float(operations_needed(piped_fleet(**given), ints(draws))[0])
+
+
+def test_by_hand() -> None:
+    # 2 replicas of 2 x 3 x 4 operations; 6 numbers of GPUs, a number counts as 8 operations.
+    assert _needed(**TRANSIENT) == 1000 * (2 * 24 + 8 * 6)
+    assert _needed(**TRANSIENT, draws=17) == 24 * (2 * 24 + 8 * 6)
+    assert _needed(**TRANSIENT, round_steps=5) == 5000 * (2 * 24 + 8 * 6)
+    # A backward in two halves.
+    assert _needed(**TRANSIENT, schedule="zb1p") == 1000 * (2 * 36 + 8 * 6)
+    # Jitter: of all operations; of GPUs that differ, one each.
+    assert _needed(jitter=("normal", 0.1), tensor=2) == 1000 * (48 + 8 * 48)
+    both = _needed(jitter=("normal", 0.1), tensor=2, **TRANSIENT)
+    assert both == 1000 * (48 + 8 * (2 * 48 + 12))
+    lasting = _needed(persistent=("normal", 0.1), num_removed=3)
+    assert lasting == 1000 * (48 + 8 * 9)
+
+
+def test_exact_ones_count_their_makespans() -> None:
+    assert _needed() == 24
+    assert _needed(slow=[(1, 1.5, RANDOM)]) == 4 * 24
+    assert _needed(slow=[(3, 1.5, RANDOM)], replicas=50, num_backup=20) > 1000 * 50 * 24
+
+
+@pytest.mark.parametrize(
+    "given",
+    [{}, TRANSIENT, {"slow": [(1, 1.5, RANDOM)]}, {"jitter": ("normal", 0.1)}],
+)
+def test_more_is_never_less(given: dict[str, Any]) -> None:
+    needed = _needed(**given)
+    further: tuple[dict[str, Any], ...] = (
+        {"replicas": 3},
+        {"microbatches": 5},
+        {"stages": 4},
+        {"tensor": 2},
+    )
+    for more in further:
+        assert _needed(**{**given, **more}) >= needed
+    sources: tuple[dict[str, Any], ...] = (
+        {"persistent": ("normal", 0.1)},
+        {"spikes": (0.1, 1.2)},
+        {"episodes": (0.1, 2)},
+    )
+    for more in sources:
+        assert _needed(**given, **more) > needed
+    assert _needed(**given, draws=2000) >= needed
+
+
+def test_clusters_too_large_to_be_held() -> None:
+    replicas = MAX_WHOLE_GPUS // 3 + 1
+    given: dict[str, Any] = {"replicas": replicas, "slow": [(1, 1.5, RANDOM)]}
+    assert np.isfinite(_needed(**given))
+    assert _needed(**given, **TRANSIENT) == np.inf
+    assert np.isfinite(_needed(replicas=replicas, **TRANSIENT))
+    removed: dict[str, Any] = {"persistent": ("normal", 0.1), "num_removed": 1}
+    assert _needed(replicas=replicas, **removed) == np.inf
