@@ -275,3 +275,47 @@ def test_a_step_that_nobody_waits_for_has_no_length_of_its_own(
         )
     )
     assert every_step.step_ms == 110 + every_step.slowest_compute_ms
+
+
+PIPELINE = {
+    "schedule": "1f1b",
+    "stages": 2,
+    "microbatches": 2,
+    "forward_ms": 1,
+    "backward_ms": 2,
+}
+
+
+def piped(**fields: Any) -> Scenario:
+    return decode_scenario({"num_gpus": 6, "pipeline": PIPELINE, "load_ms": 1} | fields)
+
+
+def test_a_pipeline_waits_for_its_slowest_replica() -> None:
+    # Three replicas of 9 ms; stage 1 of the first is slow, 1 + 2 x (2 + 4) + 2 = 15 ms.
+    groups = [{"count": 1, "speed_fraction": 0.5, "placement": 1}]
+    draw = draw_ranks(piped(slow_groups=groups, communication={"kind": "fixed", "allreduce_ms": 4}))
+    rows = {row.rank: (row.speed_fraction, row.compute_ms, row.wait_ms) for row in draw.ranks}
+    assert rows[1] == (0.5, 12, 3)
+    assert {rows[rank] for rank in (0, 2, 3, 4, 5)} == {(1.0, 6, 9)}
+    assert [row.rank for row in draw.ranks] == [1, 0, 2, 3, 4, 5]
+    assert (draw.slowest_replica, draw.slowest_makespan_ms, draw.step_ms) == (0, 15, 20)
+    assert (draw.slowest_compute_ms, draw.median_compute_ms) == (12, 6)
+    assert draw.efficiency_fraction == pytest.approx(11 / 20)
+    assert draw.gpu_hours_lost_per_day == pytest.approx(24 * 6 * 9 / 20)
+    plain = draw_ranks(scenario())
+    assert (plain.slowest_replica, plain.slowest_makespan_ms) == (None, None)
+
+
+def test_a_pipeline_abandons_whole_replicas() -> None:
+    groups = [{"count": 1, "speed_fraction": 0.5, "placement": 1}]
+    backup = {"kind": "backup_workers", "count": 1}
+    draw = draw_ranks(piped(slow_groups=groups, synchronization=backup))
+    assert (draw.slowest_replica, draw.slowest_makespan_ms, draw.step_ms) == (1, 9, 10)
+    assert draw.ranks[0].rank == 1
+    assert draw.ranks[0].wait_ms == 0
+    assert draw.efficiency_fraction == pytest.approx(7 / 10 * 4 / 6)
+
+
+def test_a_pipeline_that_exchanges_less_often_has_no_step_of_its_own() -> None:
+    draw = draw_ranks(piped(synchronization={"kind": "local_steps", "steps": 3}))
+    assert (draw.step_ms, draw.efficiency_fraction, draw.slowest_makespan_ms) == (None, None, 9)
