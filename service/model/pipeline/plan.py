@@ -1,6 +1,7 @@
 """A schedule of one size as arrays: who runs what, after what, level by level."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -54,6 +55,8 @@ class Plan:
     upstream: Integers
     second_upstream: Integers
     level_starts: Integers
+    kept: dict[str, Any] = field(default_factory=dict, repr=False)
+    """What others made of the plan and keep with it, by their name."""
 
     @property
     def num_operations(self) -> int:

@@ -1,8 +1,5 @@
 """Plans that were compiled already, and the largest size that is compiled at all."""
 
-from collections import OrderedDict
-from threading import Lock
-
 from service.model.pipeline import SCHEDULES
 from service.model.pipeline.plan import Plan, compiled
 
@@ -12,32 +9,8 @@ MAX_CHUNK_MICROBATCHES = 262_144
 MAX_HELD_OPERATIONS = 1_000_000
 """Of all plans held: those used longest ago go first, the last one always stays."""
 
-Key = tuple[str, int, int, int]
-
-
-class _Held:
-    """Plans by key, the one used last at the end."""
-
-    def __init__(self) -> None:
-        self._plans: OrderedDict[Key, Plan] = OrderedDict()
-        self._lock = Lock()
-
-    def get(self, key: Key) -> Plan | None:
-        with self._lock:
-            if key in self._plans:
-                self._plans.move_to_end(key)
-            return self._plans.get(key)
-
-    def put(self, key: Key, plan: Plan) -> None:
-        with self._lock:
-            self._plans[key] = plan
-            self._plans.move_to_end(key)
-            number = sum(held.num_operations for held in self._plans.values())
-            while number > MAX_HELD_OPERATIONS and len(self._plans) > 1:
-                number -= self._plans.popitem(last=False)[1].num_operations
-
-
-_HELD = _Held()
+_HELD: dict[tuple[str, int, int, int], Plan] = {}
+"""The plan used last at the end. Threads may find a plan gone: they compile it again."""
 
 
 def plan_of(schedule: str, stages: int, microbatches: int, chunks: int) -> Plan:
@@ -54,11 +27,21 @@ def plan_of(schedule: str, stages: int, microbatches: int, chunks: int) -> Plan:
             f"nearest: {near}"
         )
     key = (schedule, stages, microbatches, chunks)
-    found = _HELD.get(key)
-    if found is None:
-        found = compiled(chosen, stages, microbatches, chunks)
-        _HELD.put(key, found)
-    return found
+    plan = _HELD.pop(key, None) or compiled(chosen, stages, microbatches, chunks)
+    _HELD[key] = plan
+    _drop_oldest()
+    return plan
+
+
+def _drop_oldest() -> None:
+    """Until the rest is small enough, or is the last plan alone."""
+    held = list(_HELD.items())
+    number = sum(plan.num_operations for _, plan in held)
+    for key, plan in held[:-1]:
+        if number <= MAX_HELD_OPERATIONS:
+            break
+        _HELD.pop(key, None)
+        number -= plan.num_operations
 
 
 def _check_size(stages: int, microbatches: int, chunks: int) -> None:

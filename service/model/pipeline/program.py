@@ -15,7 +15,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,14 +63,11 @@ class Program:
     time_rows: Rows
 
 
-_PROGRAMS: WeakKeyDictionary[Plan, Program] = WeakKeyDictionary()
-
-
 def program_of(plan: Plan) -> Program:
-    """The program of a plan, made once."""
-    found = _PROGRAMS.get(plan)
-    if found is None:
-        found = _PROGRAMS[plan] = _compiled(plan)
+    """The program of a plan, made once and kept with it."""
+    found = plan.kept.get(__name__)
+    if not isinstance(found, Program):
+        found = plan.kept[__name__] = _compiled(plan)
     return found
 
 

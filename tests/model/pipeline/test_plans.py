@@ -14,7 +14,7 @@ def test_a_plan_is_compiled_once() -> None:
 
 
 def test_plans_used_longest_ago_go_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plans, "_HELD", plans._Held())
+    monkeypatch.setattr(plans, "_HELD", {})
     monkeypatch.setattr(plans, "MAX_HELD_OPERATIONS", 50)
     first, second = plan_of("gpipe", 2, 5, 1), plan_of("gpipe", 2, 6, 1)
     assert plan_of("gpipe", 2, 5, 1) is first
