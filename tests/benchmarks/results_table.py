@@ -21,6 +21,7 @@ MODULES = (
     "bench_kernel",
     "bench_spread",
     "bench_communication",
+    "bench_pipeline",
 )
 VERSIONS = ("numpy", "scipy", "litestar", "uvicorn", "sqlalchemy", "pyarrow")
 
