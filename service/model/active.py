@@ -14,11 +14,16 @@ NEVER = 1e-30
 HOURS_PER_DAY = 24.0
 SOURCES = ("transient", "persistent", "node", "replica", "common")
 """Sources that have a distribution, by their names in `variability`."""
+LAW_PATHS = {
+    **{source: f"variability.{source}" for source in SOURCES},
+    "per_op_jitter": "pipeline.per_op_jitter",
+}
+"""Where the distribution of each source, and of single operations of a pipeline, is declared."""
 
 
 def is_active(columns: Columns, source: str) -> Mask:
     """(points,) whether the source is there and varies."""
-    above = f"variability.{source}"
+    above = LAW_PATHS[source]
     if columns.lacks(f"{above}.kind"):
         return np.zeros(columns.num_points, dtype=np.bool_)
     family = columns[f"{above}.kind"]

@@ -69,7 +69,7 @@ def without_causes(fleet: Fleet, step: Slowest, expected: Mean) -> Floats:
     may_rise = fleet.num_removed > 0
     last = step.mean
     for row, cause in enumerate(CAUSES):
-        rest = _switched_off(fleet, cause)
+        rest = without_cause(fleet, cause)
         if rest is not None and cause == "common" and fleet.is_plain:
             # Independent of all else and of mean 1: it moves no expectation.
             fleet = rest
@@ -85,12 +85,18 @@ def without_causes(fleet: Fleet, step: Slowest, expected: Mean) -> Floats:
     return bounded
 
 
-def _switched_off(fleet: Fleet, cause: str) -> Fleet | None:
-    """The fleet without the cause; None where it has none of it."""
+def without_cause(fleet: Fleet, cause: str) -> Fleet | None:
+    """The fleet without the cause; None where it has none of it.
+
+    Single operations of a pipeline vary from step to step: their jitter goes with `transient`.
+    """
     if cause == "backup_workers":
         has = bool((fleet.num_backup > 0).any())
         return replace(fleet, num_backup=np.zeros_like(fleet.num_backup)) if has else None
     if cause == "slow_groups":
         return fleet
+    pipeline = fleet.pipeline
+    if cause == "transient" and pipeline is not None and pipeline.jitter is not None:
+        return replace(fleet, transient=None, pipeline=replace(pipeline, jitter=None))
     nothing: dict[str, Any] = {cause: None}
     return None if getattr(fleet, cause) is None else replace(fleet, **nothing)

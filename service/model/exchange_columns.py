@@ -12,6 +12,7 @@ from service.model.exchange.collectives import FIXED, exchange_of, half_part_ms,
 from service.model.exchange.idle_knee import idle_ratio
 from service.model.exchange.messages import num_ranks
 from service.model.nominal_steps import NominalStep
+from service.model.stage_sizes import has_pipeline
 from service.model.times import compute_ms, outside_ms
 from service.model.waiting import BUCKETS, FSDP, delay_ms, is_local, waits_every_step
 
@@ -82,10 +83,11 @@ def _last_scatter(columns: Columns) -> Floats:
 def _best(columns: Columns, slowest_ms: Floats) -> Floats:
     """(points,) where the slowest GPU takes what is expected of it.
 
-    NaN where every exchange takes a fixed time, or its parts are not told apart.
+    NaN where every exchange takes a fixed time, or its parts are not told apart; and of pipelines,
+    with which buckets are not defined.
     """
     found = np.full(columns.num_points, np.nan)
-    rows = np.flatnonzero(columns["communication.kind"] != FIXED)
+    rows = np.flatnonzero((columns["communication.kind"] != FIXED) & ~has_pipeline(columns))
     if len(rows):
         slowest = slowest_ms[rows] / compute_ms(columns)[rows]
         found[rows] = best_buckets(columns.part(rows), slowest).num_buckets

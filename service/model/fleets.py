@@ -1,11 +1,13 @@
 """Columns as fleets: points of one structure, as the mathematics of the barrier take them."""
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from service.model.active import (
+    LAW_PATHS,
     SOURCES,
     is_active,
     num_backup,
@@ -17,7 +19,10 @@ from service.model.columns import COUNT, SPEED, Columns, Floats
 from service.model.fleet import Episodes, Fleet
 from service.model.laws.averages import average_keys
 from service.model.patterns import pattern_of
+from service.model.piped_fleets import replica_fields
+from service.model.pipelines import are_stages_simulated, by_plan
 from service.model.sources import source_of, spikes_of
+from service.model.stage_sizes import has_pipeline
 from service.model.step_lines import step_lines_of
 from service.model.times import compute_ms, outside_ms
 from service.model.waiting import (
@@ -44,11 +49,11 @@ class Structure(NamedTuple):
 def structures_of(columns: Columns) -> list[Structure]:
     """All points, by structure."""
     structure = np.zeros(columns.num_points, dtype=np.int64)
-    for source in SOURCES:
-        if columns.lacks(f"variability.{source}.kind"):
+    for source, path in LAW_PATHS.items():
+        if columns.lacks(f"{path}.kind"):
             continue
         active = is_active(columns, source)
-        kind = np.where(active, columns[f"variability.{source}.kind"], 0)
+        kind = np.where(active, columns[f"{path}.kind"], 0)
         table = np.where(active, _tables(columns, source), 0)
         structure = _told_apart(_told_apart(structure, kind), table)
     structure = _told_apart(structure, spikes_are_active(columns))
@@ -56,6 +61,7 @@ def structures_of(columns: Columns) -> list[Structure]:
     structure = _told_apart(structure, num_removed(columns) > 0)
     structure = _told_apart(structure, num_backup(columns) > 0)
     structure = _told_apart(structure, _ways_of_waiting(columns))
+    structure = _told_apart(structure, _plans(columns))
     if averages_rounds(columns).any():
         structure = _told_apart(structure, _tables_of_rounds(columns, structure))
     found = []
@@ -78,6 +84,7 @@ def _told_apart(structure: NDArray[np.int64], by: NDArray[np.generic]) -> NDArra
 def _ways_of_waiting(columns: Columns) -> NDArray[np.int64]:
     """(points,) 0 where every step is one after the other; what shares a fleet has one number."""
     shapes = [
+        has_pipeline(columns),
         ~is_serial(columns),
         hides_load(columns),
         averages_rounds(columns),
@@ -89,7 +96,16 @@ def _ways_of_waiting(columns: Columns) -> NDArray[np.int64]:
         (shape.astype(np.int64) << place for place, shape in enumerate(shapes)),
         start=np.zeros(columns.num_points, dtype=np.int64),
     )
-    return np.where(is_serial(columns), 0, ways)
+    return np.where(is_serial(columns) & ~has_pipeline(columns), 0, ways)
+
+
+def _plans(columns: Columns) -> NDArray[np.int64]:
+    """(points,) numbers of the plans of pipelines that are simulated; 0 elsewhere."""
+    plans = np.zeros(columns.num_points, dtype=np.int64)
+    rows = np.flatnonzero(are_stages_simulated(columns))
+    for code, (_, _, some) in enumerate(by_plan(columns, rows), start=1):
+        plans[some] = code
+    return plans
 
 
 def _tables_of_rounds(columns: Columns, structure: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -106,7 +122,7 @@ def _tables_of_rounds(columns: Columns, structure: NDArray[np.int64]) -> NDArray
 
 def _tables(columns: Columns, source: str) -> NDArray[np.int64]:
     """(points,) numbers of the tables of quantiles; 0 where there is none."""
-    tables = columns.values[f"variability.{source}.quantiles"]
+    tables = columns.values[f"{LAW_PATHS[source]}.quantiles"]
     known: dict[tuple[float, ...] | None, int] = {None: 0}
     codes = [known.setdefault(table, len(known)) for table in tables.tolist()]
     return np.broadcast_to(np.array(codes, dtype=np.int64), columns.num_points)
@@ -118,8 +134,8 @@ def fleet_of(columns: Columns) -> Fleet:
     counts, factors = _merged(columns)
     has_episodes = columns.num_points > 0 and bool((occupancy(columns) > 0).any())
     has_spikes = bool(spikes_are_active(columns).any())
-    waiting = _waiting(columns) if columns.num_points > 0 else {}
-    return Fleet(
+    has_points = columns.num_points > 0
+    fleet = Fleet(
         num_gpus=counts,
         mean=factors,
         gpus_per_node=columns["gpus_per_node"],
@@ -130,9 +146,11 @@ def fleet_of(columns: Columns) -> Fleet:
         autocorrelation=columns["variability.autocorrelation"],
         spikes=spikes_of(columns) if has_spikes else None,
         episodes=_episodes(columns) if has_episodes else None,
-        **waiting,
         **sources,
     )
+    if has_points and has_pipeline(columns)[0]:
+        return replace(fleet, **replica_fields(columns))
+    return replace(fleet, **_waiting(columns)) if has_points else fleet
 
 
 def _waiting(columns: Columns) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from service.model.columns import COUNT, Columns
+from service.model.columns import COUNT, PLACEMENT, Columns
 from service.model.leaves import ABSENT, leaves
 from service.model.paths import group_of, leaf_of, touched
 
@@ -45,11 +45,15 @@ def input_names(columns: Columns, axis_paths: Sequence[str]) -> tuple[str, ...]:
             found.append(path)
     for group in range(columns[COUNT].shape[1]):
         found.extend(f"slow_groups.{group}.{name}" for name in ("count", "speed_fraction"))
+        if PLACEMENT in set_by_axes or columns[PLACEMENT][0, group] != leaves()[PLACEMENT].absent:
+            found.append(f"slow_groups.{group}.placement")
     return tuple(found)
 
 
 def input_column(columns: Columns, name: str) -> InputColumn:
     """A leaf as a column (points,); NaN, or -1 where the column has labels, where a point has none.
+
+    A placement of slow GPUs is the number of their stage, -1 if it is random, -2 if the worst.
 
     Raises KeyError for a name that is no stored input.
     """

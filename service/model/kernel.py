@@ -12,6 +12,7 @@ from service.model.failures import failure_columns, time_ratios
 from service.model.fleets import structures_of
 from service.model.losses import loss_columns
 from service.model.nominal_steps import nominal_of
+from service.model.pipeline_columns import pipeline_columns
 from service.model.rank_counts import rank_count_columns
 from service.model.results import COLUMN_NAMES
 from service.model.rulebook.rules_of_laws import extrapolation
@@ -49,6 +50,7 @@ def evaluate(columns: Columns, *, with_spread: bool = True) -> Results:
     nominal = nominal_of(columns)
     found: dict[str, NDArray[Any]] = dict(loss_columns(columns, factors, nominal, ratios.share))
     found |= exchange_columns(columns, nominal, found)
+    found |= pipeline_columns(columns, structures)
     found |= gain_columns(columns, found["step_mean_ms"])
     if with_spread:
         found |= spread_columns(columns, structures, factors.step, ratios.share)

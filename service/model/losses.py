@@ -11,7 +11,14 @@ from service.model.active import HOURS_PER_DAY, num_backup, num_removed
 from service.model.causes import CAUSES, Factors
 from service.model.columns import Columns, Floats
 from service.model.nominal_steps import NominalStep
-from service.model.times import compute_ms, extra_steps, num_held, num_used, outside_ms
+from service.model.times import (
+    compute_ms,
+    extra_steps,
+    num_abandoned,
+    num_held,
+    num_used,
+    outside_ms,
+)
 
 # Temporaries of so many points stay in cache, and NumPy's own time per call is small.
 BLOCK_POINTS = 8192
@@ -55,7 +62,7 @@ def step_of(columns: Columns, mean: Floats, time_ratio: Floats) -> Step:
         outside=outside,
         compute=compute,
         mean=expected,
-        per_work=expected * (held / (used - num_backup(columns))) * (1 + extra_steps(columns)),
+        per_work=expected * (held / (used - num_abandoned(columns))) * (1 + extra_steps(columns)),
         ideal=outside + compute,
         time_ratio=time_ratio,
         used=used,
@@ -160,10 +167,11 @@ def _causes(
 
     T_0 is what a step of work costs the GPUs held. From there down: without the share of the
     spares, without the user's own extra steps, without backup workers, without one source after the
-    other, without communication, without load.
+    other, without a pipeline's handing on, uneven stages and bubbles, without communication,
+    without load.
     """
     per_ms = available * step.time_ratio / step.per_work
-    of_all = step.mean * (step.used / (step.used - num_backup(columns)))
+    of_all = step.mean * (step.used / (step.used - num_abandoned(columns)))
     no_spares = of_all * (1 + extra_steps(columns))
     hours = {
         "spares": per_ms * (step.per_work - no_spares),
@@ -180,6 +188,9 @@ def _causes(
             after = np.where(may_rise, after, np.minimum(after, last))
         hours[cause] = per_ms * (last - after)
         last = after
+    hours["pipeline_bubble"] = per_ms * nominal.bubble_ms
+    hours["pipeline_imbalance"] = per_ms * nominal.imbalance_ms
+    hours["pipeline_p2p"] = per_ms * nominal.p2p_ms
     hours["communication"] = per_ms * nominal.exposed_communication_ms
     hours["load"] = per_ms * nominal.exposed_load_ms
     hours["useful"] = per_ms * step.compute
@@ -212,7 +223,7 @@ def _work(columns: Columns, step: Step) -> dict[str, Floats]:
     """The fixed-work view; NaN where the scenario says no number of steps."""
     steps = columns["total_steps"]
     hours_per_step = step.used * step.per_work / step.time_ratio / MS_PER_HOUR
-    each = step.mean * step.used / (step.used - num_backup(columns)) / step.time_ratio
+    each = step.mean * step.used / (step.used - num_abandoned(columns)) / step.time_ratio
     each *= 1 + extra_steps(columns)
     return {
         "days_to_finish": steps * each / MS_PER_DAY,

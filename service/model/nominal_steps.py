@@ -7,6 +7,9 @@ from numpy.typing import NDArray
 
 from service.model.columns import Columns, Floats
 from service.model.exchange.serial import serial_of
+from service.model.piped_fleets import with_hidden_load
+from service.model.pipelines import nominal_pipeline
+from service.model.stage_sizes import has_pipeline
 from service.model.step_lines import rest_lines_of, without_hidden_load
 from service.model.times import compute_ms
 from service.model.waiting import hides_load, is_local, is_serial, needs_recursion
@@ -27,6 +30,8 @@ class NominalStep:
     is_serial                nothing is hidden and nobody waits later
     has_barrier              all GPUs wait for each other, every step or round
     load_is_hidden           behind the step before
+    p2p_ms, imbalance_ms, bubble_ms   what a step is longer by than `ms`, of a pipeline that hands
+                             on, whose stages differ, that fills and drains; 0 without one
     """
 
     ms: Floats
@@ -41,6 +46,9 @@ class NominalStep:
     is_serial: Mask
     has_barrier: Mask
     load_is_hidden: Mask
+    p2p_ms: Floats
+    imbalance_ms: Floats
+    bubble_ms: Floats
 
     def part(self, rows: slice) -> "NominalStep":
         """Some of the points."""
@@ -85,7 +93,27 @@ def nominal_of(columns: Columns) -> NominalStep:
         is_serial=is_plain,
         has_barrier=~needs_recursion(columns),
         load_is_hidden=hides,
+        **_of_pipeline(columns),
     )
+
+
+def _of_pipeline(columns: Columns) -> dict[str, Floats]:
+    """(points,) ms: handing on is switched off first, then the stages are made equal.
+
+    Stages that differ in a way that shortens the pass are no loss: bubbles are then less.
+    """
+    found = {name: np.zeros(columns.num_points) for name in ("p2p_ms", "imbalance_ms", "bubble_ms")}
+    rows = np.flatnonzero(has_pipeline(columns))
+    if len(rows):
+        part = columns.part(rows)
+        times = nominal_pipeline(part)
+        whole = with_hidden_load(part, times.makespan_ms)
+        no_p2p = with_hidden_load(part, times.without_p2p_ms)
+        equal = np.minimum(with_hidden_load(part, times.equal_ms), no_p2p)
+        found["p2p_ms"][rows] = whole - no_p2p
+        found["imbalance_ms"][rows] = no_p2p - equal
+        found["bubble_ms"][rows] = np.maximum(equal - with_hidden_load(part, compute_ms(part)), 0.0)
+    return found
 
 
 def _exposed_compression(columns: Columns, compression: Floats) -> Floats:

@@ -4,6 +4,7 @@ import numpy as np
 
 from service.model.active import SOURCES, is_active, occupancy, spikes_are_active
 from service.model.columns import Columns, Floats
+from service.model.stage_sizes import has_pipeline, num_chunks, num_microbatches, replica_gpus
 
 ONE_FOR_ALL = 1.0
 
@@ -11,11 +12,12 @@ ONE_FOR_ALL = 1.0
 def independent_ranks(columns: Columns) -> dict[str, Floats]:
     """(points,) independent draws of each source; NaN where the source is absent.
 
-    A node shares one, a tensor-parallel group shares the replica's, all GPUs the common one.
+    A node shares one, a replica (a tensor-parallel group, or all stages of a pipeline) shares one,
+    all GPUs the common one; single operations of a pipeline each have their own.
     """
     gpus = (columns["num_gpus"] + columns["num_spare_gpus"]).astype(np.float64)
     nodes = np.ceil(gpus / columns["gpus_per_node"])
-    replicas = np.ceil(gpus / columns["tensor_parallel_size"])
+    replicas = np.ceil(gpus / replica_gpus(columns))
     each = {
         "transient": gpus,
         "persistent": gpus,
@@ -26,6 +28,10 @@ def independent_ranks(columns: Columns) -> dict[str, Floats]:
     found = {
         source: np.where(is_active(columns, source), each[source], np.nan) for source in SOURCES
     }
+    # A forward and a backward of every micro-batch and chunk, on each GPU.
+    operations = gpus * 2 * num_microbatches(columns) * num_chunks(columns)
+    varied = has_pipeline(columns) & is_active(columns, "per_op_jitter")
+    found["per_op_jitter"] = np.where(varied, operations, np.nan)
     found["spikes"] = np.where(spikes_are_active(columns), gpus, np.nan)
     found["episodes"] = np.where(occupancy(columns) > 0, gpus, np.nan)
     return found

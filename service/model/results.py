@@ -23,6 +23,11 @@ REMEDIES = (
     "delayed_update",
     "hierarchical_collective",
     "compress_gradients",
+    "more_microbatches",
+    "interleave_stages",
+    "change_schedule",
+    "rebalance_stages",
+    "fewer_stages",
 )
 """Kinds of remedies; appended to, never reordered: stored columns hold positions."""
 
@@ -87,7 +92,13 @@ _EXTRA_STEPS = _gpu_hours(
     "Spent on the extra steps that you say local steps or staleness cost; none is assumed.",
 )
 
-ATTRIBUTION_COLUMNS = tuple(column.name for column in (*_ATTRIBUTION, _EXTRA_STEPS))
+_OF_PIPELINE = (
+    _gpu_hours("pipeline_bubble", "Lost to stages that wait while a pipeline fills and drains."),
+    _gpu_hours("pipeline_imbalance", "Lost to stages of a pipeline that have unequal work."),
+    _gpu_hours("pipeline_p2p", "Lost to handing on from one stage of a pipeline to the next."),
+)
+
+ATTRIBUTION_COLUMNS = tuple(column.name for column in (*_ATTRIBUTION, _EXTRA_STEPS, *_OF_PIPELINE))
 """These, and only these, sum to `gpu_hours_available`."""
 
 _REDUCIBLE = (
@@ -219,12 +230,48 @@ _COMMUNICATION = (
     _gpu_hours("communication_bandwidth", "Of gpu_hours_communication, exposed bandwidth."),
 )
 
+_PIPELINE = (
+    _ms(
+        "pipeline_makespan_ms",
+        "Expected pass of one replica through its pipeline, from the first operation to the last; "
+        "null without a pipeline, as all of these.",
+    ),
+    _ms("pipeline_makespan_ms_p50", "Half of the passes of a replica are shorter."),
+    _ms("pipeline_makespan_ms_p95", "95 % of the passes of a replica are shorter."),
+    _ms("pipeline_makespan_ms_se", "Standard error of pipeline_makespan_ms; 0 where exact."),
+    _fraction("bubble_fraction", "Idle time of all stages over their total time in a pass."),
+    _fraction("bubble_to_ideal_ratio", "Idle time of all stages over their busy time in a pass."),
+    Column(
+        name="busy_gpus_mean",
+        unit="GPUs",
+        sentence="Of the GPUs that take part, how many work on average during a pass.",
+    ),
+    _ms("pipeline_idle_ms", "Idle time of a stage in a pass, mean over stages: the sum of four."),
+    _ms("pipeline_idle_fill_ms", "Of it, filling and draining, were all stages equal."),
+    _ms(
+        "pipeline_idle_imbalance_ms",
+        "Of it, more because stages have unequal work or GPUs that are slow for good; negative "
+        "where that shortens bubbles.",
+    ),
+    _ms("pipeline_idle_p2p_ms", "Of it, more because handing on takes time."),
+    _ms("pipeline_idle_jitter_ms", "Of it, more because of what varies from step to step."),
+    Column(
+        name="peak_microbatches_in_flight",
+        unit="",
+        sentence="Micro-batches whose activations a stage holds at once, at the stage with most.",
+    ),
+)
+PIPELINE_COLUMNS = tuple(column.name for column in _PIPELINE)
+
 COMMUNICATION_COLUMNS = tuple(column.name for column in _COMMUNICATION)
 
 COLUMNS: tuple[Column, ...] = (
     _ms("ideal_step_ms", "Load + compute + communication at nominal speed, nobody waits."),
     _ms("step_mean_ms", "Expected step: everybody waits for the slowest GPU."),
-    _ms("slowest_compute_mean_ms", "Expected compute time of the slowest GPU."),
+    _ms(
+        "slowest_compute_mean_ms",
+        "Expected compute time of the slowest GPU; with a pipeline, the slowest replica's pass.",
+    ),
     _ms("step_p50_ms", "Half of the steps are shorter."),
     _ms("step_p95_ms", "95 % of the steps are shorter."),
     _ms("step_p99_ms", "99 % of the steps are shorter."),
@@ -287,6 +334,8 @@ COLUMNS: tuple[Column, ...] = (
     *_REMEDY,
     *_COMMUNICATION,
     _EXTRA_STEPS,
+    *_OF_PIPELINE,
+    *_PIPELINE,
 )
 
 COLUMN_NAMES = tuple(column.name for column in COLUMNS)

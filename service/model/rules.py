@@ -8,12 +8,18 @@ from numpy.typing import NDArray
 
 from service.model.columns import Columns
 from service.model.fields import Scenario
+from service.model.pipelines import are_stages_simulated
 from service.model.problems import Problem
 from service.model.rulebook.rule import Mask
 from service.model.rulebook.rules_of_exchange import EXCHANGE_RULES
 from service.model.rulebook.rules_of_jobs import JOB_RULES
 from service.model.rulebook.rules_of_laws import LAW_RULES
-from service.model.rulebook.rules_of_recursion import TOO_MANY_RANK_STEPS
+from service.model.rulebook.rules_of_pipelines import PIPELINE_RULES
+from service.model.rulebook.rules_of_recursion import (
+    TOO_MANY_OPERATIONS_SAMPLED,
+    TOO_MANY_PLACEMENTS,
+    TOO_MANY_RANK_STEPS,
+)
 from service.model.rulebook.rules_of_sizes import (
     SIZE_RULES,
     STANDING_BY_IN_NODES,
@@ -35,32 +41,39 @@ _RULES = (
     *EXCHANGE_RULES,
     *WAITING_RULES,
     TOO_MANY_RANK_STEPS,
+    *PIPELINE_RULES,
+    TOO_MANY_PLACEMENTS,
+    TOO_MANY_OPERATIONS_SAMPLED,
 )
+# What a simulation takes is known only of points that break no other rule.
+_LATE = {
+    TOO_MANY_RANK_STEPS.code: needs_recursion,
+    TOO_MANY_PLACEMENTS.code: are_stages_simulated,
+    TOO_MANY_OPERATIONS_SAMPLED.code: are_stages_simulated,
+}
 
 FAILURES = ("", *(rule.code for rule in _RULES))
 """Codes of `Results.failure`, by position; 0 is a computed point."""
 
 
 def failures_by_rule(columns: Columns) -> dict[int, Mask]:
-    """For each rule, (points,) whether it is broken.
-
-    How long a simulation takes is known only of points that break no other rule.
-    """
+    """For each rule, (points,) whether it is broken."""
     kept = np.zeros(columns.num_points, dtype=np.bool_)
-    broken_by: dict[int, Mask] = {}
+    broken_by = dict.fromkeys(range(1, len(_RULES) + 1), kept)
     some = kept.copy()
     for code, rule in enumerate(_RULES, start=1):
-        if rule is TOO_MANY_RANK_STEPS:
-            asked = np.flatnonzero(needs_recursion(columns) & ~some)
-            broken = kept.copy()
+        if rule.code not in _LATE and not (rule.about and columns.lacks(rule.about)):
+            broken_by[code] = rule.broken(columns)
+            some |= broken_by[code]
+    for code, rule in enumerate(_RULES, start=1):
+        if rule.code in _LATE:
+            asked = np.flatnonzero(~some)
+            sound = columns if len(asked) == columns.num_points else columns.part(asked)
+            asked = asked[_LATE[rule.code](sound)]
             if len(asked):
-                broken[asked] = rule.broken(columns.part(asked))
-        elif rule.about and columns.lacks(rule.about):
-            broken = kept
-        else:
-            broken = rule.broken(columns)
-            some |= broken
-        broken_by[code] = broken
+                broken_by[code] = kept.copy()
+                broken_by[code][asked] = rule.broken(columns.part(asked))
+                some |= broken_by[code]
     return broken_by
 
 

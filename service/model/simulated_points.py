@@ -7,24 +7,30 @@ from typing import Any, cast
 import numpy as np
 
 from service.model.active import is_active, spikes_are_active
-from service.model.causes import CAUSES
+from service.model.causes import CAUSES, without_cause
 from service.model.columns import Columns, Floats
 from service.model.fleet import Fleet
 from service.model.fleets import structures_of
+from service.model.pipeline.simulation_size import operations_needed
+from service.model.pipelines import are_stages_simulated
 from service.model.recursion.lengths import rank_steps_needed
 from service.model.recursion.pattern import Pattern
 from service.model.waiting import Mask, needs_recursion
 
 PER_STEP = ("transient", "replica", "common")
 FLEETING = (*PER_STEP, "spikes", "episodes")
+MAX_OPERATIONS = 3e9
+"""Of pipelines, to be worked through for one point and one expectation."""
+OPERATIONS_PER_RANK_STEP = 10.0
+"""Operations of pipelines that are worked through while one GPU's step is simulated."""
 
 
 def is_simulated(columns: Columns) -> Mask:
-    """(points,) whether only a recursion over drawn steps tells how long they take."""
+    """(points,) whether steps, or operations of pipelines, are worked through one by one."""
     varies = spikes_are_active(columns)
     for source in PER_STEP:
         varies = varies | is_active(columns, source)
-    simulated: Mask = varies & needs_recursion(columns)
+    simulated: Mask = (varies & needs_recursion(columns)) | are_stages_simulated(columns)
     return simulated
 
 
@@ -35,13 +41,32 @@ def rank_steps(columns: Columns, *, with_causes: bool = True) -> Floats:
     without each that leaves another in it that varies from step to step.
     """
     found = np.zeros(columns.num_points)
-    rows = np.flatnonzero(is_simulated(columns))
+    rows = np.flatnonzero(is_simulated(columns) & ~are_stages_simulated(columns))
     if len(rows):
         for structure in structures_of(columns.part(rows)):
             draws = structure.columns["draws"]
             found[rows[structure.rows]] = sum(
                 rank_steps_needed(fleet, cast("Pattern", fleet.pattern), draws)
                 for fleet in (_simulated(structure.fleet) if with_causes else [structure.fleet])
+            )
+    found += operations(columns, with_causes=with_causes) / OPERATIONS_PER_RANK_STEP
+    return found
+
+
+def operations(columns: Columns, *, with_causes: bool = True) -> Floats:
+    """(points,) operations of pipelines to work through; 0 where none are simulated.
+
+    All points must keep the rules. A replica by itself is worked through as often as the causes are
+    switched off.
+    """
+    found = np.zeros(columns.num_points)
+    rows = np.flatnonzero(are_stages_simulated(columns))
+    if len(rows):
+        for structure in structures_of(columns.part(rows)):
+            draws = structure.columns["draws"]
+            found[rows[structure.rows]] = sum(
+                operations_needed(fleet, draws)
+                for fleet in (_piped(structure.fleet) if with_causes else [structure.fleet])
             )
     return found
 
@@ -55,3 +80,13 @@ def _simulated(fleet: Fleet) -> Iterator[Fleet]:
             fleet = replace(fleet, **nothing)
             if fleet.is_simulated:
                 yield fleet
+
+
+def _piped(fleet: Fleet) -> Iterator[Fleet]:
+    """The fleet, and without one cause after the other but the last."""
+    yield fleet
+    for cause in CAUSES[:-1]:
+        rest = without_cause(fleet, cause)
+        if rest is not None:
+            fleet = rest
+            yield fleet

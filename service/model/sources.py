@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from service.model.active import is_active
+from service.model.active import LAW_PATHS, is_active
 from service.model.columns import Columns
 from service.model.distributions import Table, law_of
 from service.model.fleet import Spikes
@@ -14,7 +14,7 @@ def source_of(columns: Columns, source: str) -> Source | None:
     """The factor of points of one family and table; None where the first has none."""
     if columns.num_points == 0 or not is_active(columns, source)[0]:
         return None
-    above = f"variability.{source}"
+    above = LAW_PATHS[source]
     law = law_of(int(columns[f"{above}.kind"][0]), columns[f"{above}.quantiles"][0])
     cv = np.fmax(columns[f"{above}.cv"], SMALLEST_CV)
     if isinstance(law, Table):

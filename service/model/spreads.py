@@ -6,6 +6,7 @@ are those of m put into the loss.
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,9 +20,12 @@ from service.model.columns import Columns, Floats
 from service.model.fleet import Fleet
 from service.model.fleets import Rows, Structure
 from service.model.losses import MS_PER_HOUR, Step, step_of
+from service.model.piped_fleets import beside
+from service.model.pipeline.cluster_spread import spread_of_pipelines
 from service.model.results import METHODS
 from service.model.round_means import with_round_means
 from service.model.slowest.barrier import Slowest
+from service.model.times import compute_ms
 
 STATISTICS = ("p10", "p50", "p90")
 ROUND_OFF = 1e-13
@@ -50,7 +54,7 @@ def spread_columns(
     available = HOURS_PER_DAY * step.held * columns["period_days"]
     losses = _steady(available * (1 - step.efficiency))
     for rows, part, fleet in structures:
-        if fleet.is_random:
+        if fleet.is_random or fleet.pipeline is not None:
             of_rows = step_of(part, steps.mean[rows], time_ratio[rows])
             spread = _spread(part, fleet, of_rows, steps.taken(rows))
             found = _losses(spread, of_rows, available[rows])
@@ -72,6 +76,8 @@ def _spread(columns: Columns, fleet: Fleet, step: Step, slowest: Slowest) -> Spr
     num_steps = window_hours * MS_PER_HOUR * step.time_ratio / step.mean
     if fleet.round_steps is not None:
         num_steps = num_steps / fleet.round_steps
+    if fleet.pipeline is not None:
+        return _piped(columns, fleet, num_steps)
     fleet = with_round_means(fleet)
     if _is_noise_of_steps(fleet, slowest):
         return normal_spread(slowest.mean, slowest.variance / num_steps, fleet.outside_ratio)
@@ -86,6 +92,15 @@ def _spread(columns: Columns, fleet: Fleet, step: Step, slowest: Slowest) -> Spr
     _, first, inverse = np.unique(columns.step_key, return_index=True, return_inverse=True)
     distinct = {name: values[first] for name, values in given.items()}
     return spread_of(fleet.part(first), **distinct).taken(inverse)
+
+
+def _piped(columns: Columns, fleet: Fleet, num_steps: Floats) -> Spread:
+    """Of the slowest replica, with what is beside it in a step."""
+    shift = beside(columns).step_shift / compute_ms(columns)
+    spread = spread_of_pipelines(fleet, columns["seed"], columns["draws"], num_steps)
+    return replace(
+        spread, quantiles=spread.quantiles + shift[:, np.newaxis], mean=spread.mean + shift
+    )
 
 
 def _is_noise_of_steps(fleet: Fleet, slowest: Slowest) -> bool:

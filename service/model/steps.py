@@ -15,6 +15,7 @@ from service.model.fleet import Fleet
 from service.model.fleets import Structure
 from service.model.laws.empirical import Table
 from service.model.laws.source import Source
+from service.model.piped_steps import as_makespans, piped_factors
 from service.model.recursion.pattern import Pattern
 from service.model.recursion.simulate import simulate
 from service.model.recursion.simulated import Simulated
@@ -24,6 +25,7 @@ from service.model.slowest.barrier import PROBABILITIES, Groups, Slowest, excess
 from service.model.slowest.pooled import pooled_parts, pooled_slowest
 from service.model.slowest.removal import slowest_class
 from service.model.slowest.sizes import slowest_of_sizes
+from service.model.stage_sizes import has_pipeline
 
 CLOSED_FORM = METHODS.index("closed_form")
 QUADRATURE = METHODS.index("quadrature")
@@ -49,7 +51,10 @@ def steps_of(structures: Sequence[Structure]) -> tuple[Factors, Codes]:
     method = np.empty(num_points, dtype=np.int8)
     for structure in structures:
         rows = structure.rows
-        found, method[rows] = _of_structure(structure.columns, structure.fleet)
+        found, of_rows = _of_structure(structure.columns, structure.fleet)
+        if structure.fleet.pipeline is None and len(rows) and has_pipeline(structure.columns)[0]:
+            found, of_rows = as_makespans(structure.columns, found, of_rows)
+        method[rows] = of_rows
         _put(factors.slowest, rows, found.slowest)
         _put(factors.step, rows, found.step)
         factors.rest[rows] = found.rest
@@ -73,7 +78,7 @@ def _put(slowest: Slowest, rows: NDArray[np.intp], found: Slowest) -> None:
 
 
 def _of_structure(columns: Columns, fleet: Fleet) -> tuple[Factors, Codes]:
-    if not fleet.is_random:
+    if not fleet.is_random and fleet.pipeline is None:
         return _steady(fleet), _everywhere(CLOSED_FORM, columns)
     # What hides behind what, and what a state that lasts does to a window, depends on the rest of
     # the step.
@@ -121,6 +126,8 @@ def _rest(fleet: Fleet, step: Floats, expected: Mean) -> Floats:
 
 
 def _of_distinct(columns: Columns, fleet: Fleet) -> tuple[Factors, Codes]:
+    if fleet.pipeline is not None:
+        return piped_factors(columns, fleet)
     if fleet.is_simulated:
         return _simulated(columns, fleet), _everywhere(RECURSION, columns)
     averaged = with_round_means(fleet)

@@ -2,11 +2,10 @@
 
 import numpy as np
 
+from service.model.active import num_backup
 from service.model.columns import Columns, Floats, kept_with_columns
 from service.model.exchange.serial import serial_of
-from service.model.leaves import leaves
-
-STRONG = 1 + leaves()["scaling.kind"].labels.index("strong")
+from service.model.stage_sizes import STRONG, given_times_ms, has_pipeline, replica_gpus
 
 
 def num_used(columns: Columns) -> Floats:
@@ -21,13 +20,21 @@ def num_held(columns: Columns) -> Floats:
     return held
 
 
+def num_abandoned(columns: Columns) -> Floats:
+    """(points,) GPUs that a step does not wait for: whole replicas where these are pipelines."""
+    of_one = np.where(has_pipeline(columns), replica_gpus(columns), 1.0)
+    abandoned: Floats = num_backup(columns).astype(np.float64) * of_one
+    return abandoned
+
+
 @kept_with_columns
 def compute_ms(columns: Columns) -> Floats:
-    """(points,) nominal compute of a GPU and step.
+    """(points,) nominal compute of a GPU and step; of stages that differ, the mean over them.
 
     Strong scaling: compute_ms x reference_num_gpus / N; design page "The model", section 11.
     """
-    given = columns["compute_ms"]
+    of_stages = given_times_ms(columns)
+    given = np.where(np.isnan(of_stages), columns["compute_ms"], of_stages)
     if not (columns["scaling.kind"] == STRONG).any():
         return given
     share = columns["scaling.reference_num_gpus"] / num_used(columns)

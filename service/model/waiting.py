@@ -8,6 +8,7 @@ from service.model.columns import Columns, Floats, kept_with_columns
 from service.model.distributions import FAMILIES
 from service.model.known_rounds import rounds_are_known
 from service.model.leaves import leaves
+from service.model.stage_sizes import has_pipeline
 
 Mask = NDArray[np.bool_]
 
@@ -110,7 +111,7 @@ def averages_rounds(columns: Columns) -> Mask:
     spikes = spikes_are_active(columns)
     correlated = transient & (columns["variability.autocorrelation"] > 0)
     normal = (columns["variability.transient.kind"] == _NORMAL) & ~spikes
-    single = columns["tensor_parallel_size"] == 1
+    single = (columns["tensor_parallel_size"] == 1) | has_pipeline(columns)
     exact: Mask = (
         several
         & ~is_active(columns, "common")
@@ -127,5 +128,7 @@ def averages_rounds(columns: Columns) -> Mask:
 def needs_recursion(columns: Columns) -> Mask:
     """(points,) whether, where something varies from step to step, only a recursion will do."""
     waits_later = is_local(columns) & ~waits_every_step(columns) & ~averages_rounds(columns)
+    # Replicas of a pipeline wait for each other at the end of a round, or are refused.
+    waits_later &= ~has_pipeline(columns)
     needs: Mask = waits_later | (staleness(columns) > 0)
     return needs

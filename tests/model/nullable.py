@@ -1,9 +1,10 @@
 """Output columns that a sound point may have null."""
 
-from service.model.results import COLUMN_NAMES
+from service.model.results import COLUMN_NAMES, PIPELINE_COLUMNS
 
 OF_OTHERS = frozenset(
     {
+        *PIPELINE_COLUMNS,
         "days_to_finish",
         "gpu_hours_for_total_steps",
         "gpu_hours_extra_for_total_steps",
@@ -23,7 +24,7 @@ OF_OTHERS = frozenset(
     }
 )
 """Of scenarios with total_steps, with failures, of remedies, of communication whose parts are
-known, of overlap and of waiting less often."""
+known, of overlap, of waiting less often and of pipelines."""
 
 OF_COMMUNICATION = frozenset({"hidden_communication_fraction", "compute_to_communication_ratio"})
 """Of scenarios with any communication."""

@@ -11,6 +11,7 @@ from service.model.problems import InvalidScenario, Problem
 from service.model.rules import FAILURES, describe_failure, failures, failures_by_rule
 from service.model.scenario import decode_fields, decode_scenario, full
 from service.model.simulated_points import rank_steps
+from tests.model import pipeline_rule_examples as pipelines
 from tests.model import waiting_rule_examples as waiting
 
 
@@ -153,11 +154,18 @@ BROKEN: dict[str, list[dict[str, Any]]] = {
     ],
     "too_many_states": [{"variability": {"episodes": EPISODES}, "slow_groups": MANY}],
     **waiting.BROKEN,
+    **pipelines.BROKEN,
 }
 
 
 @pytest.mark.parametrize(
-    ("code", "change"), [(code, change) for code, some in BROKEN.items() for change in some]
+    ("code", "change"),
+    [
+        (code, change)
+        for examples in (BROKEN, pipelines.OF_JITTER)
+        for code, some in examples.items()
+        for change in some
+    ],
 )
 def test_a_scenario_that_breaks_a_rule_is_told_which(code: str, change: dict[str, Any]) -> None:
     scenario = decode_fields({**STEP, **change})
@@ -210,6 +218,7 @@ NEARLY: list[dict[str, Any]] = [
     {"variability": {"replica": GAMMA}, "slow_groups": MANY},
     {"slow_groups": MANY},
     *waiting.NEARLY,
+    *pipelines.NEARLY,
 ]
 
 

@@ -4,13 +4,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.model.columns import Columns, Floats
+from service.model.stage_sizes import num_replicas, replica_gpus
 
 
 def message_bytes(columns: Columns) -> Floats:
     """(points,) S, the bytes that each GPU exchanges, after compression; NaN where none is given.
 
-    message_bytes, or parameters x bytes_per_parameter / tensor_parallel_size: each GPU of a
-    tensor-parallel group holds, and exchanges, its share of the model.
+    message_bytes, or parameters x bytes_per_parameter / (stages x tensor_parallel_size): each GPU
+    of a replica holds, and exchanges, its share of the model.
     """
     small: Floats = uncompressed_bytes(columns) / columns["communication.compression_ratio"]
     return small
@@ -21,21 +22,19 @@ def uncompressed_bytes(columns: Columns) -> Floats:
     given = columns["communication.message_bytes"]
     parameters = columns["communication.parameters"]
     of_model = parameters * columns["communication.bytes_per_parameter"]
-    size: Floats = np.where(np.isnan(given), of_model / columns["tensor_parallel_size"], given)
+    size: Floats = np.where(np.isnan(given), of_model / replica_gpus(columns), given)
     return size
 
 
 def num_ranks(columns: Columns) -> Floats:
-    """(points,) n, the data-parallel ranks: whole tensor-parallel groups of GPUs that take part."""
-    used = columns["num_gpus"] - columns["num_evicted_gpus"]
-    ranks: Floats = np.maximum(used // columns["tensor_parallel_size"], 1).astype(np.float64)
-    return ranks
+    """(points,) n, the data-parallel ranks: whole replicas among the GPUs that take part."""
+    return num_replicas(columns)
 
 
 def ranks_per_node(columns: Columns) -> Floats:
     """(points,) g, the data-parallel ranks of a node: all of them where they share one."""
-    of_node = np.maximum(columns["gpus_per_node"] // columns["tensor_parallel_size"], 1)
-    shared: Floats = np.minimum(of_node.astype(np.float64), num_ranks(columns))
+    of_node = np.maximum(columns["gpus_per_node"] // replica_gpus(columns), 1.0)
+    shared: Floats = np.minimum(of_node, num_ranks(columns))
     return shared
 
 

@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 
 from service.model.axes import Axis
-from service.model.columns import Columns
+from service.model.columns import PLACEMENT, Columns
 from service.model.fields import Scenario
 from service.model.grid import build_grid
 from service.model.leaves import Leaf
@@ -23,6 +23,8 @@ from service.model.paths import (
 )
 from service.model.problems import InvalidScenario, Problem
 
+OF_STAGES = ("pipeline.forward_ms", "pipeline.backward_ms")
+"""One number for all stages, or one for each."""
 Number = int | float
 Move = tuple[str, Number]
 
@@ -55,9 +57,17 @@ def moved(base: Columns, moves: Sequence[Move]) -> Columns:
 def number_at(path: str) -> Leaf:
     """The leaf of a path that names a number; raises KeyError for others."""
     leaf = leaf_of(path)
-    if leaf is None or not leaf.is_number:
+    if leaf is None or not holds_number(leaf):
         raise KeyError(path)
     return leaf
+
+
+def holds_number(leaf: Leaf) -> bool:
+    """Whether it may be one number that is moved, be it instead of one for each stage.
+
+    The number of a stage is a name.
+    """
+    return (leaf.is_number and leaf.path != PLACEMENT) or leaf.path in OF_STAGES
 
 
 def bounds_of(path: str) -> tuple[float, float]:
@@ -76,17 +86,21 @@ def bounds_of(path: str) -> tuple[float, float]:
 def step_of_whole(path: str, scenario: Scenario) -> int:
     """The distance of whole numbers that can be computed; 0 where any number can.
 
-    GPUs come in whole tensor-parallel groups, and in whole nodes where exchanges go by these; local
-    steps in whole fragments.
+    GPUs come in whole tensor-parallel groups, or in whole pipelines of them, and in whole nodes
+    where exchanges go by these; local steps in whole fragments.
     """
     if not number_at(path).is_whole:
         return 0
+    pipeline = scenario.pipeline
+    of_replica = scenario.tensor_parallel_size * (1 if pipeline is None else pipeline.stages)
     if path == "num_gpus":
         whole_nodes = scenario.num_gpus >= scenario.gpus_per_node
         in_nodes = isinstance(scenario.communication, Hierarchical | Nccl)
         if in_nodes and whole_nodes:
-            return scenario.gpus_per_node
-        return scenario.tensor_parallel_size
+            return math.lcm(scenario.gpus_per_node, of_replica)
+        return of_replica
+    if path == "num_evicted_gpus" and pipeline is not None:
+        return of_replica
     if path == "synchronization.steps":
         return int(getattr(scenario.synchronization, "fragments", 1))
     return 1
@@ -98,7 +112,7 @@ def check_path(scenario: Scenario, path: str, *, pointer: str) -> None:
     The faults point at `pointer`.
     """
     leaf = leaf_of(path)
-    is_number = leaf is not None and leaf.is_number
+    is_number = leaf is not None and holds_number(leaf)
     if path in REFUSED:
         _refuse(pointer, "refused_path", f"{path!r} is no input that is looked into")
     if touched(path) is not None and not is_number:
@@ -115,6 +129,9 @@ def value_of(base: Columns, path: str) -> Number | None:
     leaf = number_at(path)
     group = group_of(path)
     values = base[leaf.path][0]
+    if leaf.dtype == "object":
+        # One number for all stages, one for each of them, or none.
+        return values if isinstance(values, int | float) else None
     number: float = (values if group is None else values[group]).item()
     if np.isnan(number) or (leaf.words and number == 0):
         return None

@@ -69,7 +69,7 @@ def sensitivity(
     """
     inputs, unmoved = inputs_of(scenario, intervals, share)
     # The scenario itself is a point among the others.
-    moves: list[Move] = [("compute_ms", scenario.compute_ms)]
+    moves: list[Move] = [("num_gpus", scenario.num_gpus)]
     moves += [
         (part.path, end) for part in inputs for end in (part.low, part.high) if end is not None
     ]

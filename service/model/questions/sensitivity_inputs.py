@@ -7,11 +7,19 @@ from typing import Any
 
 from service.model.decoding import escaped
 from service.model.fields import Scenario
+from service.model.parts.pipeline import MAX_STAGES
 from service.model.paths import REFUSED, leaf_of
 from service.model.problems import InvalidScenario, Problem
-from service.model.questions.moved_columns import Number, bounds_of, check_path, step_of_whole
+from service.model.questions.moved_columns import (
+    Number,
+    bounds_of,
+    check_path,
+    holds_number,
+    step_of_whole,
+)
 from service.model.scenario import full
 
+STAGES, WEIGHTS = "pipeline.stages", "pipeline.stage_weights"
 Interval = tuple[Number, Number]
 
 # What products of floats are off by: 10 x 1.1 is 11.000000000000002, but no more than 11.
@@ -49,20 +57,40 @@ def inputs_of(
     _check(scenario, intervals)
     inputs, unmoved = [], []
     for path, value in _numbers(full(scenario), ""):
-        step = step_of_whole(path, scenario)
         if path in REFUSED:
             detail = "it is part of the question, not of the job"
             unmoved.append(Unmoved(path=path, value=value, code="refused_path", detail=detail))
-        elif isinstance(value, str):
-            detail = f"it is {value!r}, no number"
-            unmoved.append(Unmoved(path=path, value=value, code="not_numeric", detail=detail))
+        elif (said := _no_number(value)) is not None:
+            unmoved.append(Unmoved(path=path, value=value, code="not_numeric", detail=said))
         else:
-            found = _input(path, value, intervals.get(path), share, step)
+            step = step_of_whole(path, scenario)
+            # Almost no other number of stages divides the GPUs.
+            interval = intervals.get(path) or (_near(scenario) if path == STAGES else None)
+            found = _input(path, value, interval, share, step)
             if found.low is None and found.high is None:
                 unmoved.append(_stuck(path, value, share))
             else:
                 inputs.append(found)
     return inputs, unmoved
+
+
+def _no_number(value: Any) -> str | None:
+    """Why it is no number that could be moved; None where it is one."""
+    if isinstance(value, str):
+        return f"it is {value!r}, no number"
+    if isinstance(value, list):
+        return f"it is a list of {len(value)} numbers, one for each stage"
+    return None
+
+
+def _near(scenario: Scenario) -> Interval:
+    """The nearest numbers of stages below and above with whole replicas; its own where none is."""
+    own = 1 if scenario.pipeline is None else scenario.pipeline.stages
+    used = scenario.num_gpus - scenario.num_evicted_gpus
+    groups = used // scenario.tensor_parallel_size
+    below = (stages for stages in range(own - 1, 0, -1) if groups % stages == 0)
+    above = (stages for stages in range(own + 1, MAX_STAGES + 1) if groups % stages == 0)
+    return next(below, own), next(above, own)
 
 
 def _input(path: str, value: Number, interval: Interval | None, share: float, step: int) -> Input:
@@ -96,7 +124,7 @@ def _numbers(document: Any, above: str) -> Iterator[tuple[str, Any]]:
         path = f"{above}{name}"
         leaf = leaf_of(path)
         if leaf is not None:
-            if leaf.is_number and value is not None:
+            if (holds_number(leaf) or path == WEIGHTS) and value is not None:
                 yield path, value
         elif isinstance(value, dict | list):
             yield from _numbers(value, f"{path}.")

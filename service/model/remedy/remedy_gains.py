@@ -21,7 +21,8 @@ from service.model.remedy.remedy_grid import RemedyGrid
 from service.model.remedy.remedy_kinds import COUNTED, Remedy
 from service.model.remedy.remedy_overrides import num_slow
 from service.model.results import REMEDIES
-from service.model.times import STRONG, num_used
+from service.model.stage_sizes import STRONG
+from service.model.times import num_used
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,15 +6,17 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from service.model.active import SOURCES, is_active, occupancy
+from service.model.active import LAW_PATHS, SOURCES, is_active, occupancy
 from service.model.columns import COUNT, Columns, Floats
 from service.model.distributions import EMPIRICAL, FAMILIES
 from service.model.fields import Scenario
 from service.model.leaves import SWITCH
 from service.model.rank_counts import independent_ranks
+from service.model.rulebook.declared_laws import law_of_source, pointer_of
 from service.model.rulebook.rule import Mask, Rule
 from service.model.slowest.compositions import num_compositions
 from service.model.slowest.episodes import MAX_STATES, num_states
+from service.model.stage_sizes import has_pipeline
 
 SHIFTED_GAMMA = FAMILIES.index("shifted_gamma")
 MAX_COMPOSITIONS = 512
@@ -23,7 +25,7 @@ _ALLOWED = 1 + SWITCH.index("true")
 
 def beyond_tail(columns: Columns, source: str) -> Mask:
     """(points,) whether more ranks draw from an empirical law than it has observations."""
-    above = f"variability.{source}"
+    above = LAW_PATHS[source]
     found = np.zeros(columns.num_points, dtype=np.bool_)
     kinds = columns.values[f"{above}.kind"]
     rows = np.flatnonzero(columns[f"{above}.kind"] == EMPIRICAL) if EMPIRICAL in kinds else ()
@@ -37,14 +39,14 @@ def beyond_tail(columns: Columns, source: str) -> Mask:
 def extrapolation(columns: Columns) -> Floats:
     """(points,) 1 where some slowest rank lies beyond the tail that was observed, else 0."""
     found = np.zeros(columns.num_points)
-    for source in SOURCES:
+    for source in LAW_PATHS:
         found[beyond_tail(columns, source)] = 1.0
     return found
 
 
 def _refused_tail(source: str) -> Callable[[Columns], Mask]:
     def broken(columns: Columns) -> Mask:
-        allowed: Mask = columns[f"variability.{source}.allow_extrapolation"] == _ALLOWED
+        allowed: Mask = columns[f"{LAW_PATHS[source]}.allow_extrapolation"] == _ALLOWED
         return beyond_tail(columns, source) & ~allowed
 
     return broken
@@ -52,7 +54,7 @@ def _refused_tail(source: str) -> Callable[[Columns], Mask]:
 
 def _say_refused_tail(source: str) -> Callable[[Scenario], tuple[str, str]]:
     def said(scenario: Scenario) -> tuple[str, str]:
-        law: Any = getattr(scenario.variability, source)
+        law: Any = law_of_source(scenario, source)
         observations = len(law.quantiles) - 1
         detail = (
             f"{observations} intervals of quantiles stand for so many observations, but more ranks "
@@ -60,13 +62,13 @@ def _say_refused_tail(source: str) -> Callable[[Scenario], tuple[str, str]]:
             "more observations, or allow_extrapolation to compute it with the observed maximum as "
             "the limit"
         )
-        return f"/variability/{source}/quantiles", detail
+        return f"{pointer_of(source)}/quantiles", detail
 
     return said
 
 
 def _negative(source: str) -> Callable[[Columns], Mask]:
-    above = f"variability.{source}"
+    above = LAW_PATHS[source]
 
     def broken(columns: Columns) -> Mask:
         shifted: Mask = columns[f"{above}.kind"] == SHIFTED_GAMMA
@@ -77,13 +79,13 @@ def _negative(source: str) -> Callable[[Columns], Mask]:
 
 def _say_negative(source: str) -> Callable[[Scenario], tuple[str, str]]:
     def said(scenario: Scenario) -> tuple[str, str]:
-        law: Any = getattr(scenario.variability, source)
+        law: Any = law_of_source(scenario, source)
         lowest = 1 - 2 * law.cv / law.skew
         detail = (
             f"with cv {law.cv} and skew {law.skew} the smallest factor would be {lowest:.3g}, "
             "below 0; skew must be at least twice cv"
         )
-        return f"/variability/{source}/skew", detail
+        return f"{pointer_of(source)}/skew", detail
 
     return said
 
@@ -103,7 +105,8 @@ def _block_size(columns: Columns) -> Floats:
 
 
 def _too_many_compositions(columns: Columns) -> Mask:
-    size = _block_size(columns)
+    # GPUs of pipelines are drawn one by one, in whatever blocks.
+    size = np.where(has_pipeline(columns), 1, _block_size(columns))
     if (size == 1).all():
         return np.zeros(columns.num_points, dtype=np.bool_)
     classes = _classes(columns)
@@ -125,7 +128,7 @@ def _say_too_many_compositions(scenario: Scenario) -> tuple[str, str]:
 
 
 def _too_many_states(columns: Columns) -> Mask:
-    rows = np.flatnonzero(occupancy(columns) > 0)
+    rows = np.flatnonzero((occupancy(columns) > 0) & ~has_pipeline(columns))
     broken = np.zeros(columns.num_points, dtype=np.bool_)
     if len(rows):
         part = columns.part(rows)
@@ -143,25 +146,21 @@ def _say_too_many_states(scenario: Scenario) -> tuple[str, str]:
     return "/slow_groups", detail
 
 
+def tail_rule(source: str) -> Rule:
+    """No more ranks draw from observations than there are, unless the user allows it."""
+    about = f"{LAW_PATHS[source]}.kind"
+    return Rule("beyond_observed_tail", _refused_tail(source), _say_refused_tail(source), about)
+
+
+def negative_rule(source: str) -> Rule:
+    """No factor is below 0."""
+    about = f"{LAW_PATHS[source]}.kind"
+    return Rule("factor_below_zero", _negative(source), _say_negative(source), about)
+
+
 LAW_RULES = (
-    *(
-        Rule(
-            "beyond_observed_tail",
-            _refused_tail(source),
-            _say_refused_tail(source),
-            f"variability.{source}.kind",
-        )
-        for source in SOURCES
-    ),
-    *(
-        Rule(
-            "factor_below_zero",
-            _negative(source),
-            _say_negative(source),
-            f"variability.{source}.kind",
-        )
-        for source in SOURCES
-    ),
+    *(tail_rule(source) for source in SOURCES),
+    *(negative_rule(source) for source in SOURCES),
     Rule("too_many_compositions", _too_many_compositions, _say_too_many_compositions),
     Rule(
         "too_many_states", _too_many_states, _say_too_many_states, "variability.episodes.severity"

@@ -1,10 +1,16 @@
-"""The rule about simulations that would take too long; it holds of points that break no other."""
+"""Rules about simulations that would take too long; they hold of points that break no other."""
+
+import numpy as np
 
 from service.model.columns import Columns, columns_of
 from service.model.fields import Scenario
+from service.model.fleets import structures_of
+from service.model.laws.law import Floats
+from service.model.pipeline.fixed_places import MAX_WORST_PLACEMENTS, num_worst_placements
+from service.model.pipeline.shape import WORST
 from service.model.recursion.lengths import MAX_RANK_STEPS
-from service.model.rulebook.rule import Mask, Rule
-from service.model.simulated_points import rank_steps
+from service.model.rulebook.rule import Mask, Rule, Said
+from service.model.simulated_points import MAX_OPERATIONS, operations, rank_steps
 
 
 def _too_long(columns: Columns) -> Mask:
@@ -24,4 +30,51 @@ def _say_too_long(scenario: Scenario) -> tuple[str, str]:
     )
 
 
+def _num_placements(columns: Columns) -> Floats:
+    found = np.zeros(columns.num_points)
+    for rows, _, fleet in structures_of(columns):
+        shape = fleet.pipeline
+        if shape is not None:
+            count = np.where(shape.slow_placement == WORST, shape.slow_count, 0)
+            found[rows] = num_worst_placements(shape.stages, count, shape.slow_factor)
+    return found
+
+
+def _too_many_placements(columns: Columns) -> Mask:
+    broken: Mask = _num_placements(columns) > MAX_WORST_PLACEMENTS
+    return broken
+
+
+def _say_too_many_placements(scenario: Scenario) -> Said:
+    number = float(_num_placements(columns_of(scenario))[0])
+    return (
+        "/slow_groups",
+        (
+            f"the worst of {number:.3g} placements of the slow GPUs would have to be found, at "
+            f"most {MAX_WORST_PLACEMENTS} are tried; name their stages instead"
+        ),
+    )
+
+
+def _too_many_sampled(columns: Columns) -> Mask:
+    broken: Mask = operations(columns, with_causes=False) > MAX_OPERATIONS
+    return broken
+
+
+def _say_too_many_sampled(scenario: Scenario) -> Said:
+    needed = float(operations(columns_of(scenario), with_causes=False)[0])
+    return (
+        "/draws",
+        (
+            f"GPUs of the pipeline differ or vary, so that steps are sampled: {needed:.2g} "
+            f"operations take too long, at most {MAX_OPERATIONS:.2g}. Fewer draws, GPUs, "
+            "micro-batches or steps between exchanges would do"
+        ),
+    )
+
+
 TOO_MANY_RANK_STEPS = Rule("too_many_rank_steps", _too_long, _say_too_long)
+TOO_MANY_PLACEMENTS = Rule("too_many_placements", _too_many_placements, _say_too_many_placements)
+TOO_MANY_OPERATIONS_SAMPLED = Rule(
+    "too_many_operations_sampled", _too_many_sampled, _say_too_many_sampled
+)

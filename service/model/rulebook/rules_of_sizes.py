@@ -1,10 +1,13 @@
 """Rules about how many GPUs there are of what."""
 
+import numpy as np
+
 from service.model.active import is_active, num_backup, num_removed
 from service.model.columns import COUNT, SPEED, Columns
 from service.model.fields import Scenario
 from service.model.parts.synchronization import BackupWorkers
 from service.model.rulebook.rule import Mask, Rule
+from service.model.stage_sizes import has_pipeline, replica_gpus
 
 
 def _too_many_slow_gpus(columns: Columns) -> Mask:
@@ -38,7 +41,9 @@ def _say_none_left(scenario: Scenario) -> tuple[str, str]:
 
 def _no_whole_replicas(columns: Columns) -> Mask:
     size = columns["tensor_parallel_size"]
-    broken: Mask = (columns["num_gpus"] % size != 0) | (columns["gpus_per_node"] % size != 0)
+    # Whole replicas of a pipeline are a rule of their own, which says the nearest sizes.
+    uneven = (columns["num_gpus"] % size != 0) & ~has_pipeline(columns)
+    broken: Mask = uneven | (columns["gpus_per_node"] % size != 0)
     return broken
 
 
@@ -54,23 +59,28 @@ def _say_no_whole_replicas(scenario: Scenario) -> tuple[str, str]:
 
 def _too_many_backup(columns: Columns) -> Mask:
     used = columns["num_gpus"] - columns["num_evicted_gpus"]
+    ranks = np.where(has_pipeline(columns), used // replica_gpus(columns), used)
     backup = num_backup(columns)
-    broken: Mask = (backup > 0) & (2 * backup > used)
+    broken: Mask = (backup > 0) & (2 * backup > ranks)
     return broken
 
 
 def _say_too_many_backup(scenario: Scenario) -> tuple[str, str]:
-    used = scenario.num_gpus - scenario.num_evicted_gpus
+    ranks, name = scenario.num_gpus - scenario.num_evicted_gpus, "GPUs"
+    if scenario.pipeline is not None:
+        ranks //= scenario.pipeline.stages * scenario.tensor_parallel_size
+        name = "replicas"
     return (
         "/synchronization/count",
-        f"{_backup(scenario)} backup workers are more than half of {used} GPUs",
+        f"{_backup(scenario)} backup workers are more than half of {ranks} {name}",
     )
 
 
 def _backup_of_blocks(columns: Columns) -> Mask:
     in_blocks = is_active(columns, "node") & (columns["gpus_per_node"] > 1)
     in_blocks |= is_active(columns, "replica") & (columns["tensor_parallel_size"] > 1)
-    return (num_backup(columns) > 0) & (in_blocks | (num_removed(columns) > 0))
+    in_blocks |= num_removed(columns) > 0
+    return (num_backup(columns) > 0) & in_blocks & ~has_pipeline(columns)
 
 
 def _say_backup_of_blocks(scenario: Scenario) -> tuple[str, str]:
@@ -85,7 +95,7 @@ def _say_backup_of_blocks(scenario: Scenario) -> tuple[str, str]:
 
 def _standing_by_in_replicas(columns: Columns) -> Mask:
     in_replicas = is_active(columns, "replica") & (columns["tensor_parallel_size"] > 1)
-    return (num_removed(columns) > 0) & in_replicas
+    return (num_removed(columns) > 0) & in_replicas & ~has_pipeline(columns)
 
 
 def _say_standing_by_in_replicas(scenario: Scenario) -> tuple[str, str]:
@@ -101,7 +111,7 @@ def _say_standing_by_in_replicas(scenario: Scenario) -> tuple[str, str]:
 def _standing_by_in_nodes(columns: Columns) -> Mask:
     in_nodes = is_active(columns, "node") & (columns["gpus_per_node"] > 1)
     slow = (columns[COUNT] > 0) & (columns[SPEED] < 1)
-    return (num_removed(columns) > 0) & in_nodes & slow.any(axis=1)
+    return (num_removed(columns) > 0) & in_nodes & slow.any(axis=1) & ~has_pipeline(columns)
 
 
 def _say_standing_by_in_nodes(scenario: Scenario) -> tuple[str, str]:

@@ -5,10 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from service.model.active import SOURCES, is_active, occupancy, spikes_are_active
+from service.model.active import LAW_PATHS, SOURCES, is_active, occupancy, spikes_are_active
 from service.model.columns import Columns
 from service.model.distributions import FAMILIES, MAX_CV_NORMAL
 from service.model.fields import Scenario
+from service.model.rulebook.declared_laws import law_of_source, pointer_of
 from service.model.rulebook.rule import Mask, Rule
 
 NORMAL = FAMILIES.index("normal")
@@ -18,7 +19,7 @@ MAX_OCCUPANCY = 0.5
 
 
 def _too_large(source: str) -> Callable[[Columns], Mask]:
-    above = f"variability.{source}"
+    above = LAW_PATHS[source]
 
     def broken(columns: Columns) -> Mask:
         of_normal: Mask = columns[f"{above}.kind"] == NORMAL
@@ -30,7 +31,7 @@ def _too_large(source: str) -> Callable[[Columns], Mask]:
 def _say_too_large(source: str) -> Callable[[Scenario], tuple[str, str]]:
     def said(scenario: Scenario) -> tuple[str, str]:
         return (
-            f"/variability/{source}/cv",
+            f"{pointer_of(source)}/cv",
             (
                 f"cv is {_cv(scenario, source)}, but a normal factor allows at most "
                 f"{MAX_CV_NORMAL}, above which it would often be negative; use lognormal"
@@ -41,7 +42,7 @@ def _say_too_large(source: str) -> Callable[[Scenario], tuple[str, str]]:
 
 
 def _too_large_in_product(source: str) -> Callable[[Columns], Mask]:
-    above = f"variability.{source}"
+    above = LAW_PATHS[source]
 
     def broken(columns: Columns) -> Mask:
         of_normal: Mask = columns[f"{above}.kind"] == NORMAL
@@ -49,7 +50,7 @@ def _too_large_in_product(source: str) -> Callable[[Columns], Mask]:
         if not of_normal.any():
             return of_normal
         num_active = spikes_are_active(columns).astype(np.int64)
-        for name in SOURCES:
+        for name in LAW_PATHS:
             num_active = num_active + is_active(columns, name)
         return of_normal & (columns[f"{above}.cv"] > MAX_CV_OF_PRODUCT) & (num_active > 1)
 
@@ -59,7 +60,7 @@ def _too_large_in_product(source: str) -> Callable[[Columns], Mask]:
 def _say_too_large_in_product(source: str) -> Callable[[Scenario], tuple[str, str]]:
     def said(scenario: Scenario) -> tuple[str, str]:
         return (
-            f"/variability/{source}/cv",
+            f"{pointer_of(source)}/cv",
             (
                 f"cv is {_cv(scenario, source)}, but a normal factor that is multiplied with "
                 f"others allows at most {MAX_CV_OF_PRODUCT}; use lognormal"
@@ -102,36 +103,34 @@ def _say_nothing_to_correlate(scenario: Scenario) -> tuple[str, str]:
 
 
 def _cv(scenario: Scenario, source: str) -> Any:
-    return getattr(getattr(scenario.variability, source), "cv", 0.0)
+    return getattr(law_of_source(scenario, source), "cv", 0.0)
 
 
-CV_TOO_LARGE = Rule(
-    "cv_too_large_for_normal",
-    _too_large("transient"),
-    _say_too_large("transient"),
-    "variability.transient.kind",
-)
+def large_rule(source: str) -> Rule:
+    """A normal factor is hardly ever below 0."""
+    return Rule(
+        "cv_too_large_for_normal",
+        _too_large(source),
+        _say_too_large(source),
+        f"{LAW_PATHS[source]}.kind",
+    )
+
+
+def large_in_product_rule(source: str) -> Rule:
+    """Nor is one that is multiplied with others, and enters their logarithms."""
+    return Rule(
+        "cv_too_large_in_product",
+        _too_large_in_product(source),
+        _say_too_large_in_product(source),
+        f"{LAW_PATHS[source]}.kind",
+    )
+
+
+CV_TOO_LARGE = large_rule("transient")
 
 SOURCE_RULES = (
-    *(
-        Rule(
-            "cv_too_large_for_normal",
-            _too_large(source),
-            _say_too_large(source),
-            f"variability.{source}.kind",
-        )
-        for source in SOURCES
-        if source != "transient"
-    ),
-    *(
-        Rule(
-            "cv_too_large_in_product",
-            _too_large_in_product(source),
-            _say_too_large_in_product(source),
-            f"variability.{source}.kind",
-        )
-        for source in SOURCES
-    ),
+    *(large_rule(source) for source in SOURCES if source != "transient"),
+    *(large_in_product_rule(source) for source in SOURCES),
     Rule("occupancy_too_high", _too_busy, _say_too_busy, "variability.episodes.severity"),
     Rule(
         "autocorrelation_without_transient",
