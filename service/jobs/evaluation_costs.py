@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from service.jobs.evaluation_prices import EvaluationRates
 from service.jobs.result_documents import RateDays
 from service.model.fields import Scenario
+from service.model.results import PIPELINE_CAUSES
 from service.reports.money import CostStatus, Money
 
 
@@ -27,6 +28,13 @@ class EvaluationCosts(msgspec.Struct, frozen=True, kw_only=True):
         Money | None, Meta(description="Fixed window: of gpu_hours_lost over period_days.")
     ]
     cost_status: CostStatus
+    cost_of_pipeline: Annotated[
+        Money | None,
+        Meta(
+            description="Of it, what the pipeline loses: gpu_hours_pipeline_bubble, _imbalance and "
+            "_p2p; null without a pipeline."
+        ),
+    ]
     unpriced_days: Annotated[
         int | None, Meta(description="Days of the window without a rate; null where withheld.")
     ]
@@ -58,11 +66,16 @@ def costs_of(
         extra_hours = float(columns["gpu_hours_extra_for_total_steps"][0])
         extra = rates.cost_over(extra_hours, days)
         unpriced = rates.unpriced_days(int(np.ceil(days)))
+    pipeline = None
+    if scenario.pipeline is not None:
+        hours = sum(float(columns[name][0]) for name in PIPELINE_CAUSES)
+        pipeline = rates.cost(hours, scenario.period_days).cost
     return EvaluationCosts(
         currency=rates.currency,
         start_on=rates.start_on,
         cost_of_loss=lost.cost,
         cost_status=lost.cost_status,
+        cost_of_pipeline=pipeline,
         unpriced_days=rates.unpriced_days(scenario.period_days),
         rates=rates.rate_days(scenario.period_days),
         cost_of_extra_work=None if extra is None else extra.cost,

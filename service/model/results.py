@@ -261,6 +261,7 @@ _PIPELINE = (
         sentence="Micro-batches whose activations a stage holds at once, at the stage with most.",
     ),
 )
+PIPELINE_CAUSES = tuple(column.name for column in _OF_PIPELINE)
 PIPELINE_COLUMNS = tuple(column.name for column in _PIPELINE)
 
 COMMUNICATION_COLUMNS = tuple(column.name for column in _COMMUNICATION)

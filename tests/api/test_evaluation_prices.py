@@ -74,6 +74,18 @@ def test_loss_and_extra_work_are_priced_day_by_day(client: Client) -> None:
     assert found["unpriced_days_of_job"] == 0
 
 
+def test_what_the_pipeline_loses_has_a_price(client: Client) -> None:
+    record_rate(client, "2.00", "2026-12-01", None)
+    pipeline = {"schedule": "gpipe", "stages": 8, "microbatches": 4}
+    scenario = {"num_gpus": 8, "load_ms": 100, "compute_ms": 400, "pipeline": pipeline}
+    found = costs(client, {"scenario": scenario, **PRICED})
+    # Of 100 + 11/4 x 400 ms a step the bubble is 700.
+    assert float(found["cost_of_pipeline"]["amount"]) == pytest.approx(
+        2 * 8 * 720 * 700 / 1200, abs=0.006
+    )
+    assert costs(client, {"scenario": SCENARIO, **PRICED})["cost_of_pipeline"] is None
+
+
 def test_days_without_a_rate_leave_the_cost_open(client: Client) -> None:
     record_rate(client, "1.00", "2026-12-01", "2026-12-07")
     found = costs(client, {"scenario": SCENARIO, **PRICED})
@@ -149,8 +161,12 @@ def test_money_is_withheld_from_who_may_not_see_it(
 ) -> None:
     finance, viewer = key_of(sqlite_database, "finance"), key_of(sqlite_database, "viewer")
     record_rate(client, "1.00", "2026-12-01", None, **finance)
+    pipeline = {"schedule": "gpipe", "stages": 8, "microbatches": 4}
     body = {"scenario": SCENARIO, **PRICED}
     assert costs(client, body, **finance)["cost_of_loss"]["amount"] == "176008.49"
+    piped = {**body, "scenario": {**SCENARIO, "pipeline": pipeline}}
+    assert costs(client, piped, **finance)["cost_of_pipeline"] is not None
+    assert costs(client, piped, **viewer)["cost_of_pipeline"] is None
     hidden = costs(client, body, **viewer)
     assert hidden["cost_of_loss"] is None
     assert hidden["cost_of_extra_work"] is None
