@@ -11,13 +11,9 @@ import numpy as np
 
 from service.model.laws.law import Floats
 from service.model.pipeline.plan import Plan
-from service.model.pipeline.program import Program, program_of
-from service.model.pipeline.tables import Lanes, Tables
+from service.model.pipeline.program import program_of
+from service.model.pipeline.tables import Lanes, evaluated
 from service.model.pipeline.times import row_times
-
-# of all tables; the rows in use at any time are a part of them
-_BLOCK_BYTES = 786_432
-_MIN_BLOCK, _MAX_BLOCK = 64, 2048
 
 
 class Ends(NamedTuple):
@@ -46,19 +42,7 @@ def makespans(
     jitter              (operations, lanes) of single operations, in the order of the plan
     The last axis may be 1 instead of lanes.
     """
-    lanes = Lanes(forward, backward, weight_fraction, p2p, factor, jitter)
-    program = program_of(plan)
-    number = lanes.number()
-    num_blocks = max(1, -(-number // _block_size(program, plan.stages)))
-    size = -(-number // num_blocks)
-    tables = Tables(program, plan.stages, size)
-    found = np.empty(number)
-    for index in range(num_blocks):
-        # the last block may do some lanes again
-        start = min(index * size, number - size)
-        block = slice(start, start + size)
-        found[block] = tables.makespans(lanes.part(block))
-    return found
+    return evaluated(plan, Lanes(forward, backward, weight_fraction, p2p, factor, jitter))
 
 
 def ends(
@@ -112,9 +96,3 @@ def busy_ms(
     busy = np.zeros((plan.stages, times.shape[1]))
     np.add.at(busy, rows.stage, times)
     return busy
-
-
-def _block_size(program: Program, stages: int) -> int:
-    """Lanes whose tables fit into the cache."""
-    rows = 3 * stages + program.num_messages + len(program.time_rows)
-    return max(_MIN_BLOCK, min(_MAX_BLOCK, _BLOCK_BYTES // (8 * rows)))

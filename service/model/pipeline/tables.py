@@ -1,21 +1,34 @@
 """The program at work: one block of lanes after the other in the same tables."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from service.model.laws.law import Floats
-from service.model.pipeline.program import Level, Program, Rows, Span
+from service.model.pipeline.plan import Plan
+from service.model.pipeline.program import Level, Program, Rows, Span, program_of
 from service.model.pipeline.times import row_times
+
+# of all tables; the rows in use at any time are a part of them
+_BLOCK_BYTES = 786_432
+_MIN_BLOCK, _MAX_BLOCK = 64, 2048
+
+Table = NDArray[Any]
+"""Of floats, or of complex numbers whose imaginary part counts messages."""
 
 
 class Lanes(NamedTuple):
-    """Inputs with the lanes in the last axis, one or all of them; as of `engine.makespans`."""
+    """Inputs with the lanes in the last axis, one or all of them; as of `engine.makespans`.
+
+    `p2p` may be complex, c + i: of two complex numbers the maximum is that with the larger real
+    part, and so the imaginary part of an end counts the messages on the chain that led to it.
+    """
 
     forward: Floats
     backward: Floats
     weight_fraction: Floats
-    p2p: Floats
+    p2p: Table
     factor: Floats | None
     jitter: Floats | None
 
@@ -35,38 +48,59 @@ class Lanes(NamedTuple):
         )
 
 
-def _some(values: Floats, lanes: slice) -> Floats:
+def _some(values: Table, lanes: slice) -> Table:
     return values if values.shape[-1] == 1 else values[..., lanes]
+
+
+def evaluated(plan: Plan, lanes: Lanes) -> Table:
+    """(lanes,) the last end of a pass, of the kind of number that `p2p` is."""
+    program = program_of(plan)
+    number = lanes.number()
+    # whole numbers count as floats
+    dtype = np.result_type(lanes.p2p, np.float64)
+    rows = 3 * plan.stages + program.num_messages + len(program.time_rows)
+    fitting = _BLOCK_BYTES // (dtype.itemsize * rows)
+    size = max(_MIN_BLOCK, min(_MAX_BLOCK, fitting))
+    num_blocks = max(1, -(-number // size))
+    size = -(-number // num_blocks)
+    tables = Tables(program, plan.stages, size, dtype)
+    found = np.empty(number, dtype=dtype)
+    for index in range(num_blocks):
+        # the last block may do some lanes again
+        start = min(index * size, number - size)
+        block = slice(start, start + size)
+        found[block] = tables.last_ends(lanes.part(block))
+    return found
 
 
 class _Step(NamedTuple):
     """A level with its rows of the tables."""
 
-    ends: Floats
-    waiting: tuple[Floats, Floats] | None
+    ends: Table
+    waiting: tuple[Table, Table] | None
     gathered: tuple[Rows, ...]
-    times: Floats | None
+    times: Table | None
     time_rows: Rows
-    scratch: Floats
+    scratch: Table
     jitter: slice | Rows
-    p2p: Floats
-    sent: Floats | None
+    p2p: Table
+    sent: Table | None
 
 
 class Tables:
     """Tables of `size` lanes for a program; `stages` is P."""
 
-    def __init__(self, program: Program, stages: int, size: int) -> None:
+    def __init__(self, program: Program, stages: int, size: int, dtype: np.dtype[Any]) -> None:
         self._program = program
-        self._ends = np.empty((stages, size))
-        self._messages = np.full((program.num_messages, size), -np.inf)
-        self._times = np.zeros((len(program.time_rows), size))
-        self._scratch = np.empty((stages, size))
+        self._ends = np.empty((stages, size), dtype)
+        self._messages = np.full((program.num_messages, size), -np.inf, dtype)
+        self._times = np.zeros((len(program.time_rows), size), dtype)
+        self._scratch = np.empty((stages, size), dtype)
         # as many rows as ranks: adding the same row to all of them would take longer
-        self._p2p = np.empty((stages, size))
+        self._p2p = np.empty((stages, size), dtype)
         self._steps = self._bound(program.levels)
 
-    def makespans(self, lanes: Lanes) -> Floats:
+    def last_ends(self, lanes: Lanes) -> Table:
         """(lanes,) of one block."""
         self._fill(lanes)
         jitter = lanes.jitter
@@ -84,8 +118,8 @@ class Tables:
             add(ends, spent, ends)
             if sent is not None:
                 add(ends, p2p, sent)
-        makespans: Floats = self._ends.max(axis=0)
-        return makespans
+        last: Table = self._ends.max(axis=0)
+        return last
 
     def _fill(self, lanes: Lanes) -> None:
         """The tables at the start of a pass."""
@@ -121,14 +155,14 @@ class Tables:
         return steps
 
 
-class _Views(dict[Span, Floats]):
+class _Views(dict[Span, Table]):
     """Rows of a table, made when first asked for."""
 
-    def __init__(self, table: Floats) -> None:
+    def __init__(self, table: Table) -> None:
         super().__init__()
         self._table = table
 
-    def __missing__(self, span: Span) -> Floats:
+    def __missing__(self, span: Span) -> Table:
         view = self._table[span[0] : span[1]]
         self[span] = view
         return view
