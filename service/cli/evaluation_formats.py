@@ -13,7 +13,7 @@ from service.jobs.evaluation_notices import notices_of
 from service.model import MODEL_VERSION
 from service.model.grid import Grid
 from service.model.kernel import Results
-from service.model.results import COLUMNS
+from service.model.results import COLUMNS, Column
 from service.model.rules import describe_failure
 from service.reports.digits import whole
 from service.reports.export_fields import (
@@ -39,6 +39,10 @@ TABLE_COLUMNS = tuple(
         "useful_compute_fraction",
         "gpu_hours_lost",
     }
+)
+# And of pipelines, where there are any.
+PIPELINE_TABLE_COLUMNS = tuple(
+    column for column in COLUMNS if column.name in {"bubble_fraction", "busy_gpus_mean"}
 )
 FAILED = "failed"
 
@@ -76,14 +80,13 @@ def write_table(
         )
         if extras:
             _write_line(out, f"\n{extras_tables(extras)}")
-        for notice in notices_of(computed[0].results.columns):
+        for notice in notices_of(computed[0].results.columns, grid.columns(0, 1)):
             _write_line(out, f"\nnote: {notice.detail}")
         return
     headings = [Heading(path) for path in grid.axis_paths]
-    headings += [
-        Heading(f"{column.name} [{shown_value(column, None)[1]}]") for column in TABLE_COLUMNS
-    ]
-    _write_line(out, text_table(headings, [_table_line(row) for row in rows]))
+    columns = _shown_columns(rows)
+    headings += [Heading(f"{column.name} [{shown_value(column, None)[1]}]") for column in columns]
+    _write_line(out, text_table(headings, [_table_line(row, columns) for row in rows]))
     for row in rows:
         if row.failure:
             _write_line(out, f"point {row.point} failed: {row.failure['detail']}")
@@ -206,11 +209,17 @@ def _failure(grid: Grid, point: int, code: int) -> dict[str, str]:
     return {"pointer": fault.pointer, "code": fault.code, "detail": fault.detail}
 
 
-def _table_line(row: Row) -> list[str]:
+def _shown_columns(rows: Sequence[Row]) -> tuple[Column, ...]:
+    of_pipelines = [column.name for column in PIPELINE_TABLE_COLUMNS]
+    piped = any(row.result[name] is not None for row in rows for name in of_pipelines)
+    return TABLE_COLUMNS + (PIPELINE_TABLE_COLUMNS if piped else ())
+
+
+def _table_line(row: Row, columns: Sequence[Column]) -> list[str]:
     inputs = [_text(value) for value in row.inputs.values()]
     if row.failure:
-        return [*inputs, FAILED, *("" for _ in TABLE_COLUMNS[1:])]
-    results = [shown_value(column, row.result[column.name])[0] for column in TABLE_COLUMNS]
+        return [*inputs, FAILED, *("" for _ in columns[1:])]
+    results = [shown_value(column, row.result[column.name])[0] for column in columns]
     return [*inputs, *results]
 
 

@@ -2,8 +2,14 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from service.model.results import ATTRIBUTION_COLUMNS, COLUMNS, COMMUNICATION_COLUMNS, Column
-from service.reports.digits import percent, whole
+from service.model.results import (
+    ATTRIBUTION_COLUMNS,
+    COLUMNS,
+    COMMUNICATION_COLUMNS,
+    PIPELINE_COLUMNS,
+    Column,
+)
+from service.reports.digits import milliseconds, percent, whole
 from service.reports.export_fields import Cell
 from service.reports.tables import Heading, shown_value, text_table
 
@@ -30,6 +36,7 @@ _SPREAD = (
 
 _LOAD = "exposed_load_ms"
 _COMMUNICATION = tuple(name for name in COMMUNICATION_COLUMNS if name != _LOAD)
+_MAKESPAN = "pipeline_makespan_ms"
 
 Result = Mapping[str, Cell]
 
@@ -40,20 +47,22 @@ def scenario_tables(result: Result, *, period_days: int, total_steps: int | None
     Causes of the loss that cost nothing have no row.
     """
     hours = [name for name in _BY_NAME if name.startswith("gpu_hours")]
-    elsewhere = {*_SPREAD, *_WORK, *_COMMUNICATION}
+    elsewhere = {*_SPREAD, *_WORK, *_COMMUNICATION, *PIPELINE_COLUMNS}
     window = [name for name in hours if name not in elsewhere]
     step = [name for name in _BY_NAME if name not in {*hours, *elsewhere}]
-    parts = [("The step", _rows(result, step))]
+    parts = [("The step", _table(_rows(result, step)))]
+    if result.get(_MAKESPAN) is not None:
+        parts.append(("The pipeline", _pipeline(result)))
     if result.get("communication_ms") or result.get("break_even_extra_steps_fraction") is not None:
-        parts.append(("Communication", _rows(result, _COMMUNICATION)))
+        parts.append(("Communication", _table(_rows(result, _COMMUNICATION))))
     parts += [
-        (f"Fixed window: {whole(period_days)} days", _rows(result, window)),
+        (f"Fixed window: {whole(period_days)} days", _table(_rows(result, window))),
     ]
     work = "Fixed work: a thousand steps"
     if total_steps is not None:
         work = f"Fixed work: {whole(total_steps)} steps"
-    parts.append((work, _rows(result, _WORK)))
-    sections = [f"{label}\n{_table(rows)}" for label, rows in parts]
+    parts.append((work, _table(_rows(result, _WORK))))
+    sections = [f"{label}\n{table}" for label, table in parts]
     return "\n\n".join([*sections, *_spread(result)])
 
 
@@ -68,13 +77,30 @@ def _rows(result: Result, names: Iterable[str]) -> Iterator[tuple[Column, Cell]]
 
 
 def _table(rows: Iterable[tuple[Column, Cell]]) -> str:
+    lines = [[column.name, *shown_value(column, value), column.sentence] for column, value in rows]
+    return _with_headings(lines)
+
+
+def _pipeline(result: Result) -> str:
+    """The makespan with its standard error in one line."""
+    error = _number(result, f"{_MAKESPAN}_se")
+    lines = []
+    for column, value in _rows(result, PIPELINE_COLUMNS):
+        shown, unit = shown_value(column, value)
+        if column.name == _MAKESPAN and error:
+            shown += f" ± {milliseconds(error)}"
+        if column.name != f"{_MAKESPAN}_se":
+            lines.append([column.name, shown, unit, column.sentence])
+    return _with_headings(lines)
+
+
+def _with_headings(lines: list[list[str]]) -> str:
     headings = [
         Heading("result", words=True),
         Heading("value"),
         Heading("unit", words=True),
         Heading("meaning", words=True),
     ]
-    lines = [[column.name, *shown_value(column, value), column.sentence] for column, value in rows]
     return text_table(headings, lines)
 
 

@@ -10,6 +10,7 @@ from msgspec import Meta
 from service.jobs.batch_documents import Notice
 from service.model.columns import columns_of
 from service.model.fields import Scenario
+from service.model.pipeline_stages import nominal_stages
 from service.model.problems import Problem
 from service.model.questions.sensitivity import SHARE, Moved, sensitivity
 from service.model.questions.tail_choice import tail_choices
@@ -27,6 +28,7 @@ SHARED_BY = {
     "common": "all GPUs",
     "spikes": "one GPU",
     "episodes": "one GPU",
+    "per_op_jitter": "one operation of one GPU",
 }
 _REPLACING = "eviction, spares, faster detection"
 REMOVED_BY = {
@@ -37,6 +39,7 @@ REMOVED_BY = {
     "common": None,
     "spikes": "removing the cause",
     "episodes": "faster detection: shorter hours",
+    "per_op_jitter": "steadier operations",
 }
 # Design page "The model", section 3: what is drawn once per cluster does not average out.
 SHRINKS: dict[str, Literal["no", "with_steps", "with_episodes"]] = {
@@ -47,7 +50,22 @@ SHRINKS: dict[str, Literal["no", "with_steps", "with_episodes"]] = {
     "common": "with_steps",
     "spikes": "with_steps",
     "episodes": "with_episodes",
+    "per_op_jitter": "with_steps",
 }
+
+
+class PipelineStage(msgspec.Struct, frozen=True, kw_only=True):
+    """A stage of a replica's pipeline, in a pass at nominal speed."""
+
+    stage: int
+    forward_ms: Annotated[float, Meta(description="Of a micro-batch, all chunks of the stage.")]
+    backward_ms: Annotated[float, Meta(description="Likewise.")]
+    busy_ms: float
+    idle_ms: float
+    peak_microbatches_in_flight: Annotated[
+        float,
+        Meta(description="Micro-batches whose activations it holds at once, 1/V for each chunk."),
+    ]
 
 
 class SensitivityIn(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -212,6 +230,26 @@ def independent_ranks_of(scenario: Scenario) -> list[IndependentRanks]:
         )
         for source, ranks in counts.items()
         if not math.isnan(ranks[0])
+    ]
+
+
+def pipeline_stages_of(scenario: Scenario) -> list[PipelineStage] | None:
+    """Of each stage; None without a pipeline."""
+    if scenario.pipeline is None:
+        return None
+    found = nominal_stages(columns_of(scenario))
+    return [
+        PipelineStage(
+            stage=stage,
+            forward_ms=forward,
+            backward_ms=backward,
+            busy_ms=busy,
+            idle_ms=idle,
+            peak_microbatches_in_flight=peak,
+        )
+        for stage, (forward, backward, busy, idle, peak) in enumerate(
+            zip(*(part.tolist() for part in found), strict=True)
+        )
     ]
 
 

@@ -7,19 +7,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.jobs.batch_documents import Notice
+from service.jobs.pipeline_notices import pipeline_notices
+from service.model.columns import Columns
 from service.model.results import METHODS
+from service.model.stage_sizes import has_pipeline
 from service.reports.digits import gpu_hours, milliseconds
 
-RECURSION = METHODS.index("recursion")
+RECURSION, MONTE_CARLO = (METHODS.index(name) for name in ("recursion", "monte_carlo"))
 
 
-def notices_of(columns: Mapping[str, NDArray[Any]]) -> list[Notice]:
-    """Of the one point whose output columns these are."""
+def notices_of(columns: Mapping[str, NDArray[Any]], inputs: Columns) -> list[Notice]:
+    """Of the one point whose output columns and inputs these are."""
     found = {name: values[0] for name, values in columns.items()}
-    return [*_of_spread(found), *_of_sampling(found), *_of_overlap(found), *_of_idleness(found)]
+    return [
+        *_of_spread(found, is_piped=bool(has_pipeline(inputs)[0])),
+        *_of_sampling(found),
+        *_of_overlap(found),
+        *_of_idleness(found),
+        *pipeline_notices(found, inputs),
+    ]
 
 
-def _of_spread(found: Mapping[str, Any]) -> Iterator[Notice]:
+def _of_spread(found: Mapping[str, Any], *, is_piped: bool) -> Iterator[Notice]:
     if not np.isnan(found["gpu_hours_lost_p50"]):
         return
     detail = (
@@ -27,7 +36,14 @@ def _of_spread(found: Mapping[str, Any]) -> Iterator[Notice]:
         "several GPUs beside what lasts, or too few steps in the window (see the support matrix of "
         "the model page)"
     )
-    if found["method"] == RECURSION:
+    if is_piped:
+        detail = (
+            "the spread of the window's loss was not computed: of pipelines it is known where "
+            "nothing varies for good, or nothing else does, and there are no episodes, no "
+            "autocorrelation and enough steps in the window (see the support matrix of the model "
+            "page)"
+        )
+    elif found["method"] == RECURSION:
         detail = (
             "the spread of the window's loss was not computed: where GPUs do not wait for all "
             "others in every step, and something varies from step to step, steps are simulated, "
@@ -37,7 +53,8 @@ def _of_spread(found: Mapping[str, Any]) -> Iterator[Notice]:
 
 
 def _of_sampling(found: Mapping[str, Any]) -> Iterator[Notice]:
-    if found["method"] != RECURSION:
+    # A pipeline may be worked through operation by operation, and yet be exact.
+    if found["method"] not in {RECURSION, MONTE_CARLO} or not found["gpu_hours_lost_se"] > 0:
         return
     lost, error = gpu_hours(found["gpu_hours_lost"]), gpu_hours(found["gpu_hours_lost_se"])
     detail = (

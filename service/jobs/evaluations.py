@@ -20,10 +20,12 @@ from service.jobs.evaluation_costs import EvaluationCosts, costs_of
 from service.jobs.evaluation_extras import (
     IndependentRanks,
     ModelSpread,
+    PipelineStage,
     SensitivityIn,
     SensitivityOut,
     independent_ranks_of,
     model_spread_of,
+    pipeline_stages_of,
     sensitivity_of,
 )
 from service.jobs.evaluation_notices import notices_of
@@ -34,6 +36,7 @@ from service.jobs.results import shown_value
 from service.model import MODEL_VERSION
 from service.model.active import is_active
 from service.model.columns import Columns, columns_of
+from service.model.drawn_passes import TooManyOperationsError
 from service.model.draws import RankDraw, draw_ranks
 from service.model.fields import Scenario
 from service.model.kernel import evaluate
@@ -90,6 +93,10 @@ class EvaluationOut(msgspec.Struct, frozen=True, kw_only=True):
     independent_ranks: Annotated[
         list[IndependentRanks] | None, Meta(description="Null unless asked for.")
     ]
+    pipeline_stages: Annotated[
+        list[PipelineStage] | None,
+        Meta(description="Each stage at nominal speed; null without a pipeline."),
+    ]
     warnings: list[Notice]
     model_version: str
     scenario: Annotated[
@@ -107,6 +114,8 @@ class Resolved(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def is_quick(self) -> bool:
         """Whether the answer takes a millisecond or so: one source at most, and nothing beside."""
+        if self.scenario.pipeline is not None:
+            return False
         waits = isinstance(self.scenario.synchronization, EveryStep | BackupWorkers)
         variability = self.scenario.variability
         sources = (
@@ -146,18 +155,30 @@ def answer(resolved: Resolved) -> EvaluationOut:
     _refuse_too_many_draws(inputs, document)
     _refuse_long(inputs, document)
     columns = evaluate(inputs).columns
-    limit = document.ranks_limit
+    ranks, left_out = _ranks(scenario, document.ranks_limit)
     return EvaluationOut(
         result=result_of(columns),
-        ranks=draw_ranks(scenario, limit) if limit else None,
+        ranks=ranks,
         costs=None if resolved.rates is None else costs_of(columns, scenario, resolved.rates),
         sensitivity=_sensitivity(resolved),
         model_spread=model_spread_of(scenario) if document.model_spread else None,
         independent_ranks=independent_ranks_of(scenario) if document.independent_ranks else None,
-        warnings=notices_of(columns),
+        pipeline_stages=pipeline_stages_of(scenario),
+        warnings=[*notices_of(columns, inputs), *left_out],
         model_version=MODEL_VERSION,
         scenario=full(scenario),
     )
+
+
+def _ranks(scenario: Scenario, limit: int) -> tuple[RankDraw | None, list[Notice]]:
+    """The single draw; None where none is asked for, or where it would take too long."""
+    if not limit:
+        return None, []
+    try:
+        return draw_ranks(scenario, limit), []
+    except TooManyOperationsError as error:
+        detail = f"the single draw of the ranks is left out: {error}"
+        return None, [Notice(pointer="/ranks_limit", code="ranks_not_drawn", detail=detail)]
 
 
 def _refuse_too_many_draws(inputs: Columns, document: EvaluationIn) -> None:

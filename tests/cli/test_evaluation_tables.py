@@ -150,3 +150,51 @@ def test_what_is_to_be_noted_follows_the_tables(trainard: Program) -> None:
     *_, hurts, idle = text.split("\n\n")
     assert hurts.startswith("note: overlap hurts: a step takes")
     assert idle.startswith("note: GPUs idle: ")
+
+
+PIPED: dict[str, Any] = {
+    "num_gpus": 8,
+    "compute_ms": 120,
+    "communication": {"kind": "fixed", "allreduce_ms": 0},
+    "pipeline": {"schedule": "1f1b", "stages": 8, "microbatches": 4},
+    "variability": {},
+    "draws": 64,
+}
+
+
+def test_a_pipeline_has_a_group_of_its_own(trainard: Program) -> None:
+    text = shown(trainard, **PIPED)
+    pipeline = rows(text, "The pipeline")
+    assert pipeline["pipeline_makespan_ms"][1:3] == ["330.00", "ms"]
+    assert pipeline["bubble_fraction"][1] == "63.64"
+    assert pipeline["busy_gpus_mean"][1] == "2.90909"
+    assert {name for name in pipeline if name.startswith("pipeline_idle_")} == {
+        "pipeline_idle_ms",
+        *(f"pipeline_idle_{part}_ms" for part in ("fill", "imbalance", "p2p", "jitter")),
+    }
+    assert "pipeline_makespan_ms" not in rows(text, "The step")
+    assert "note: 4 micro-batches never fill 8 stages" in text
+    assert "The pipeline" not in shown(trainard)
+
+
+def test_a_sampled_makespan_has_its_error_beside_it(trainard: Program) -> None:
+    jitter = {"per_op_jitter": {"kind": "gamma", "cv": 0.2}}
+    changes = {**PIPED, "pipeline": {**PIPED["pipeline"], **jitter}}
+    result = json.loads(shown(trainard, "--format", "json", **changes))["points"][0]["result"]
+    pipeline = rows(shown(trainard, **changes), "The pipeline")
+    line = pipeline["pipeline_makespan_ms"]
+    assert line[2] == "±"
+    assert float(line[1]) == pytest.approx(result["pipeline_makespan_ms"], abs=0.005)
+    assert float(line[3]) == pytest.approx(result["pipeline_makespan_ms_se"], rel=0.01)
+    assert "pipeline_makespan_ms_se" not in pipeline
+
+
+def test_a_grid_of_pipelines_tells_how_many_gpus_work(trainard: Program) -> None:
+    axes = [{"path": "pipeline.microbatches", "values": [1, 3, 4]}]
+    grid = {"scenario": {**PIPED, "scaling": "weak"}, "axes": axes}
+    done = trainard("evaluate", "-", stdin=json.dumps(grid))
+    header, _, *lines = done.stdout.splitlines()
+    assert header.split()[-4:] == ["bubble_fraction", "[%]", "busy_gpus_mean", "[GPUs]"]
+    assert [round(float(line.split()[-1]), 2) for line in lines] == [1.0, 2.4, 2.91]
+    plain = {"scenario": SCENARIO, "axes": [{"path": "num_gpus", "values": [8, 16]}]}
+    assert "busy_gpus_mean" not in trainard("evaluate", "-", stdin=json.dumps(plain)).stdout

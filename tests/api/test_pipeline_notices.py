@@ -1,0 +1,144 @@
+"""What an evaluation says about a pipeline beside its numbers, and about each of its stages."""
+
+from typing import Any
+
+import pytest
+from litestar import Litestar
+from litestar.testing import TestClient
+
+Client = TestClient[Litestar]
+BUSY: dict[str, Any] = {
+    "schedule": "1f1b",
+    "stages": 4,
+    "microbatches": 16,
+    "forward_ms": 10,
+    "backward_ms": 20,
+}
+NORMAL = {"kind": "normal", "cv": 0.05}
+
+
+@pytest.fixture(scope="module")
+def client(shared_client: Client) -> Client:
+    return shared_client
+
+
+def answered(client: Client, pipeline: dict[str, Any], /, **fields: Any) -> dict[str, Any]:
+    scenario = {"num_gpus": 8, "pipeline": {**BUSY, **pipeline}, "draws": 64, **fields}
+    answer = client.post("/v1/evaluations", json={"scenario": scenario, "ranks_limit": 0})
+    assert answer.status_code == 200, answer.text
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+def notices(found: dict[str, Any]) -> dict[str, tuple[str, str]]:
+    return {each["code"]: (each["pointer"], each["detail"]) for each in found["warnings"]}
+
+
+def test_nothing_is_said_where_nothing_is_to_be_said(client: Client) -> None:
+    assert notices(answered(client, {})) == {}
+    assert notices(answered(client, {"schedule": "gpipe", "p2p_ms": 1})) == {}
+
+
+def test_naive_keeps_one_stage_busy(client: Client) -> None:
+    said = notices(answered(client, {"schedule": "naive", "microbatches": 1}))
+    assert said.keys() == {"one_stage_works", "mostly_bubble"}
+    assert said["one_stage_works"] == (
+        "/scenario/pipeline/schedule",
+        "the naive schedule keeps one of 4 stages busy at a time",
+    )
+    assert "bubble: 75.00 %" in said["mostly_bubble"][1]
+
+
+def test_too_few_microbatches_never_fill_the_stages(client: Client) -> None:
+    said = notices(answered(client, {"microbatches": 3}))
+    assert said.keys() == {"fewer_microbatches_than_stages"}
+    pointer, detail = said["fewer_microbatches_than_stages"]
+    assert pointer == "/scenario/pipeline/microbatches"
+    assert detail.startswith("3 micro-batches never fill 4 stages")
+
+
+def test_interleaving_an_odd_number_is_pytorchs_order(client: Client) -> None:
+    interleaved = {"schedule": "interleaved_1f1b", "chunks_per_stage": 2}
+    assert notices(answered(client, interleaved)) == {}
+    said = notices(answered(client, {**interleaved, "microbatches": 6, "stages": 4}))
+    assert said.keys() == {"microbatches_not_a_multiple"}
+    assert "6 micro-batches are no multiple of 4" in said["microbatches_not_a_multiple"][1]
+
+
+@pytest.mark.parametrize(("chunks", "p2p"), [(1, 10.5), (2, 5.5)])
+def test_hand_over_longer_than_a_chunk_dominates(client: Client, chunks: int, p2p: float) -> None:
+    schedule = "interleaved_1f1b" if chunks > 1 else "1f1b"
+    pipeline = {"schedule": schedule, "chunks_per_stage": chunks}
+    pointer, detail = notices(answered(client, {**pipeline, "p2p_ms": p2p}))["hand_over_dominates"]
+    assert pointer == "/scenario/pipeline/p2p_ms"
+    assert f"takes {p2p:.2f} ms, more than the {10 / chunks:.2f} ms" in detail
+    equal = answered(client, {**pipeline, "p2p_ms": 10 / chunks})
+    assert "hand_over_dominates" not in notices(equal)
+
+
+def test_zero_bubble_still_fills(client: Client) -> None:
+    found = answered(client, {"schedule": "zb_h2"})
+    pointer, detail = notices(found)["zero_bubble_still_fills"]
+    assert pointer == "/scenario/pipeline/schedule"
+    share = found["result"]["bubble_fraction"]
+    assert 0 < share < 0.2
+    assert f"zb_h2 still fills and drains: {100 * share:.2f} % of the pass" in detail
+    assert notices(answered(client, {"schedule": "zb_h2", "stages": 1, "microbatches": 4})) == {}
+
+
+def test_sampled_pipelines_tell_their_error_and_exact_ones_do_not(client: Client) -> None:
+    found = answered(client, {"per_op_jitter": NORMAL})
+    assert found["result"]["method"] == "monte_carlo"
+    pointer, detail = notices(found)["simulated"]
+    assert pointer == "/scenario/draws"
+    assert "standard error" in detail
+    slow = [{"count": 1, "speed_fraction": 0.7, "placement": 2}]
+    exact = answered(client, {}, slow_groups=slow)
+    assert (exact["result"]["method"], exact["result"]["gpu_hours_lost_se"]) == ("recursion", 0)
+    assert "simulated" not in notices(exact)
+
+
+def test_a_spread_that_is_not_known_is_said(client: Client) -> None:
+    both = {"persistent": NORMAL, "transient": NORMAL}
+    found = answered(client, {}, variability=both)
+    assert found["result"]["gpu_hours_lost_p50"] is None
+    assert "of pipelines it is known where" in notices(found)["spread_not_computed"][1]
+    known = answered(client, {}, variability={"persistent": NORMAL})
+    assert "spread_not_computed" not in notices(known)
+
+
+def test_each_stage_is_told(client: Client) -> None:
+    pipeline = {"stages": 2, "microbatches": 3, "schedule": "gpipe"}
+    times = {"forward_ms": [1, 2], "backward_ms": [2, 5]}
+    found = answered(client, {**pipeline, **times})
+    assert found["pipeline_stages"] == [
+        {
+            "stage": 0,
+            "forward_ms": 1,
+            "backward_ms": 2,
+            "busy_ms": 9,
+            "idle_ms": 15,
+            "peak_microbatches_in_flight": 3,
+        },
+        {
+            "stage": 1,
+            "forward_ms": 2,
+            "backward_ms": 5,
+            "busy_ms": 21,
+            "idle_ms": 3,
+            "peak_microbatches_in_flight": 3,
+        },
+    ]
+    plain = {"scenario": {"num_gpus": 8, "compute_ms": 1}}
+    assert client.post("/v1/evaluations", json=plain).json()["pipeline_stages"] is None
+
+
+def test_jitter_is_a_source_of_its_own(client: Client) -> None:
+    scenario = {"num_gpus": 8, "pipeline": {**BUSY, "per_op_jitter": NORMAL}, "draws": 16}
+    body = {"scenario": scenario, "ranks_limit": 0, "independent_ranks": True}
+    (row,) = client.post("/v1/evaluations", json=body).json()["independent_ranks"]
+    assert (row["source"], row["independent_ranks"]) == ("per_op_jitter", 8 * 2 * 16)
+    assert (row["shared_by"], row["removed_by"]) == (
+        "one operation of one GPU",
+        "steadier operations",
+    )
