@@ -133,7 +133,7 @@ def test_operations_of_a_stage_do_not_overlap_and_are_all_there(schedule: str) -
     )
     found = timeline_of(asked)
     last = 0.0
-    forwards: Counter[tuple[int, int]] = Counter()
+    forwards: Counter[tuple[int, int, int]] = Counter()
     backwards = forwards.copy()
     weights = forwards.copy()
     for stage in found.stages:
