@@ -141,6 +141,9 @@ def _chosen(value: Any, kind: Any) -> Any:
     members = [_chosen(value, member) for member in get_args(kind) if member is not NoneType]
     if len(members) == 1:
         return members[0]
+    if isinstance(value, list):
+        arrays = [member for member in members if get_origin(member) in {list, tuple}]
+        return arrays[0] if len(arrays) == 1 else kind
     documents = [member for member in members if _is_struct(member)]
     if len(documents) == 1 and isinstance(value, dict):
         # The others are bare words.
@@ -161,17 +164,26 @@ def _fault(error: msgspec.ValidationError, value: Any, kind: Any, pointer: str) 
     message = _PLACE.sub("", str(error))
     code = next((code for pattern, code in _CODES if pattern.search(message)), "wrong_format")
     rule = message.replace("`", "")
-    if allowed := _literals(kind):
+    schema = msgspec.json.schema(kind)
+    allowed = _literals(schema) + _numbers(schema)
+    is_number = isinstance(value, int | float) and code == "out_of_range"
+    if _literals(schema) and not is_number:
         rule = f"must be one of {', '.join(allowed)}"
     return Problem(
         pointer=pointer, code=code, detail=f"{shown(value)} is refused: {rule[0].lower()}{rule[1:]}"
     )
 
 
-def _literals(kind: Any) -> list[str]:
+def _literals(schema: dict[str, Any]) -> list[str]:
     """The JSON values that a Literal or an Enum allows."""
-    schema = msgspec.json.schema(kind)
     options = schema.get("enum") or next(
         (part["enum"] for part in schema.get("anyOf", ()) if "enum" in part), ()
     )
     return [shown(option) for option in options]
+
+
+def _numbers(schema: dict[str, Any]) -> list[str]:
+    """What numbers are allowed beside words."""
+    kinds = [part.get("type") for part in schema.get("anyOf", ())]
+    names = {"integer": "a whole number", "number": "a number"}
+    return [names[kind] for kind in kinds if kind in names]

@@ -123,7 +123,7 @@ NEARLY: list[dict[str, Any]] = [
     piped(**TIMES),
     {"compute_ms": None, **piped(**TIMES)},
     piped(**TIMES | {"forward_ms": [12.5] * 8}),
-    piped(stage_weights=range(1, 9)),
+    piped(stage_weights=[*range(1, 9)]),
     {**piped(), "tensor_parallel_size": 4, "num_gpus": 64},
     {**piped(), "num_evicted_gpus": 8},
     strong(32, microbatches=16),

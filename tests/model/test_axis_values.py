@@ -6,7 +6,7 @@ import pytest
 
 from service.model.axes import decode_axes
 from service.model.axis_values import MAX_FAULTS, MAX_STRUCTURES, AxisValues, read_values
-from service.model.columns import COUNT, SPEED
+from service.model.columns import COUNT, PLACEMENT, SPEED
 from service.model.distributions import FAMILIES
 from service.model.leaves import leaves
 from service.model.problems import Problem
@@ -124,7 +124,10 @@ def test_whole_structures_set_all_their_columns() -> None:
     assert columns("slow_groups.1", values=[{"count": 7, "speed_fraction": 0.6}]) == {
         COUNT: [7],
         SPEED: [0.6],
+        PLACEMENT: [-1],
     }
+    placed = [{"count": 7, "speed_fraction": 0.6, "placement": where} for where in ("worst", 3)]
+    assert columns("slow_groups.1", values=placed)[PLACEMENT] == [-2, 3]
 
 
 def test_another_kind_brings_its_own_defaults() -> None:
@@ -165,7 +168,10 @@ def test_lists_of_groups_are_padded_with_absent_ones() -> None:
     assert columns("slow_groups", values=values) == {
         COUNT: [[0, 0], [1, 0], [1, 2]],
         SPEED: [[1.0, 1.0], [0.5, 1.0], [0.7, 0.8]],
+        PLACEMENT: [[-1, -1]] * 3,
     }
+    placed = [[{"count": 1, "speed_fraction": 0.5, "placement": 0}], DOCUMENT["slow_groups"]]
+    assert columns("slow_groups", values=placed)[PLACEMENT] == [[0, -1], [-1, -1]]
     read_axis = read("slow_groups", values=values)[0]
     assert read_axis.num_groups == 2
     assert read("num_gpus", values=[1])[0].num_groups == 0

@@ -146,6 +146,21 @@ def test_sentences_give_value_and_rule() -> None:
     assert of_parts[-1] == "3 values are refused: expected at most 2"
 
 
+def test_of_words_numbers_and_lists_the_rule_is_that_of_what_was_sent() -> None:
+    stage = Annotated[int, Meta(ge=0, le=3)] | Literal["random", "worst"]
+    words = 'must be one of "random", "worst", a whole number'
+    assert only("first", stage).detail == f'"first" is refused: {words}'
+    assert only(True, stage).detail == f"true is refused: {words}"
+    assert only(4, stage).detail == "4 is refused: expected int <= 3"
+    interval = Annotated[float, Meta(gt=0)] | Literal["optimal"]
+    assert only("x", interval).detail == '"x" is refused: must be one of "optimal", a number'
+    some = Annotated[float, Meta(gt=0)]
+    times = some | Annotated[tuple[some, ...], Meta(min_length=1)] | None
+    assert only(-1.0, times).detail == "-1.0 is refused: expected float > 0.0"
+    assert faults([1, "x", 0], times) == {"/1": "wrong_type", "/2": "out_of_range"}
+    assert faults([], times) == {"": "wrong_length"}
+
+
 def test_the_whole_document_has_the_empty_pointer_unless_told() -> None:
     assert faults([]) == {"": "wrong_type"}
     assert [problem.pointer for problem in problems_of(1, Document, pointer="/x")] == ["/x"]

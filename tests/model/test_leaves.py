@@ -15,7 +15,11 @@ from service.model.scenario import decode_scenario, full
 WHOLE: dict[str, Any] = {
     "num_gpus": 64,
     "compute_ms": 300.0,
-    "slow_groups": [{"count": 1, "speed_fraction": 0.7}, {"count": 2, "speed_fraction": 0.8}],
+    "slow_groups": [
+        {"count": 1, "speed_fraction": 0.7, "placement": "worst"},
+        {"count": 2, "speed_fraction": 0.8, "placement": 3},
+        {"count": 3, "speed_fraction": 0.9, "placement": "random"},
+    ],
     "variability": {
         "transient": {"kind": "shifted_gamma", "cv": 0.1, "skew": 1.5},
         "common": {"kind": "empirical", "quantiles": [1.0, 2.0], "allow_extrapolation": True},
@@ -25,7 +29,18 @@ WHOLE: dict[str, Any] = {
     "synchronization": {"kind": "backup_workers", "count": 2},
     "failures": {"mtbf_hours_per_gpu": 1e5, "checkpoint_interval_s": "optimal"},
     "total_steps": 1000,
+    "pipeline": {
+        "schedule": "interleaved_1f1b",
+        "stages": 4,
+        "microbatches": 16,
+        "chunks_per_stage": 2,
+        "stage_weights": [1.0, 2.0, 2.0, 1.0],
+        "backward_weight_fraction": 0.4,
+        "p2p_ms": 0.1,
+        "per_op_jitter": {"kind": "gamma", "cv": 0.02},
+    },
 }
+PLACES = {"random": -1, "worst": -2}
 
 
 @pytest.mark.parametrize(
@@ -92,7 +107,7 @@ def test_every_number_of_a_scenario_is_in_its_columns() -> None:
         leaf = leaves()[path]
         given = columns[path][0]
         if leaf.in_list:
-            assert given.tolist() == value, path
+            assert given.tolist() == [PLACES.get(one, one) for one in value], path
         elif leaf.labels:
             assert given == label_code(leaf.labels, value), path
         elif value == "optimal":

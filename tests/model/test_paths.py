@@ -1,6 +1,6 @@
 import pytest
 
-from service.model.columns import COUNT, SPEED
+from service.model.columns import COUNT, PLACEMENT, SPEED
 from service.model.fields import Scenario
 from service.model.leaves import leaves
 from service.model.paths import (
@@ -37,8 +37,8 @@ CASES = [
     ),
     ("communication.link.flows", ("communication.link.flows",), True, True),
     ("communication.allreduce_ms", ("communication.allreduce_ms",), False, True),
-    ("slow_groups", (COUNT, SPEED), False, False),
-    ("slow_groups.0", (COUNT, SPEED), False, False),
+    ("slow_groups", (COUNT, SPEED, PLACEMENT), False, False),
+    ("slow_groups.0", (COUNT, SPEED, PLACEMENT), False, False),
     ("slow_groups.3.count", (COUNT,), True, True),
     ("slow_groups.15.speed_fraction", (SPEED,), False, True),
     ("variability.transient.kind", ("variability.transient.kind",), False, False),

@@ -9,13 +9,18 @@ def test_names_are_unique_and_end_with_their_unit() -> None:
     assert len(set(COLUMN_NAMES)) == len(COLUMN_NAMES)
     for column in COLUMNS:
         if column.unit == "ms":
-            assert column.name.endswith("_ms")
+            # Statistics follow the unit; those of the step were there before the rule.
+            assert re.search(r"_ms(_p50|_p95|_se)?$", column.name)
         elif column.unit == "GPU-hours":
             assert column.name.startswith("gpu_hours_")
+        elif column.unit == "GPUs":
+            assert column.name == "busy_gpus_mean"
         elif column.unit:
             assert column.name.endswith(f"_{column.unit}") or column.name == "days_to_finish"
         elif column.kind == "float64":
-            assert re.search(r"_(fraction|ratio)(_p[1-9]0)?$|^failures_per_day$", column.name)
+            assert re.search(
+                r"_(fraction|ratio)(_p[1-9]0)?$|^failures_per_day$|_in_flight$", column.name
+            )
         assert column.sentence.endswith(".")
 
 
@@ -56,6 +61,10 @@ def test_the_causes_come_in_the_order_in_which_they_are_switched_off() -> None:
         "gpu_hours_communication",
         "gpu_hours_load",
         "gpu_hours_extra_steps",
+        # Later columns stand after those that were there.
+        "gpu_hours_pipeline_bubble",
+        "gpu_hours_pipeline_imbalance",
+        "gpu_hours_pipeline_p2p",
     )
     assert set(ATTRIBUTION_COLUMNS) < set(COLUMN_NAMES)
     switched_off = [f"gpu_hours_{cause}" for cause in CAUSES]

@@ -32,7 +32,7 @@ WHOLE: dict[str, Any] = {
     "compute_ms": 300.0,
     "load_ms": 30.0,
     "communication": {"kind": "fixed", "allreduce_ms": 80.0},
-    "slow_groups": [{"count": 1, "speed_fraction": 0.7}],
+    "slow_groups": [{"count": 1, "speed_fraction": 0.7, "placement": 3}],
     "variability": {
         "transient": {"kind": "normal", "cv": 0.05},
         "persistent": {"kind": "lognormal", "cv": 0.04},
@@ -60,6 +60,18 @@ WHOLE: dict[str, Any] = {
         "checkpoint_interval_s": 600.0,
         "asynchronous_checkpoint": False,
     },
+    "pipeline": {
+        "schedule": "1f1b",
+        "stages": 4,
+        "microbatches": 16,
+        "chunks_per_stage": 1,
+        "forward_ms": None,
+        "backward_ms": None,
+        "stage_weights": [1.0, 2.0, 2.0, 1.0],
+        "backward_weight_fraction": 0.4,
+        "p2p_ms": 0.1,
+        "per_op_jitter": {"kind": "lognormal", "cv": 0.02},
+    },
     "total_steps": 1000,
     "period_days": 7,
     "seed": 3,
@@ -75,10 +87,12 @@ OTHER_DEFAULTS: dict[str, Any] = {
     "num_spare_gpus": 0,
     "num_evicted_gpus": 0,
     "failures": None,
+    "pipeline": None,
     "total_steps": None,
     "draws": 1000,
 }
 GROUP = {"count": 1, "speed_fraction": 0.7}
+PIPELINE: dict[str, Any] = {"schedule": "gpipe", "stages": 2, "microbatches": 4}
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | TEXT,
@@ -196,8 +210,35 @@ def test_every_field_is_read() -> None:
         ({"slow_groups": [{**GROUP, "speed_fraction": math.nan}]},
          "/slow_groups/0/speed_fraction", "out_of_range"),
         ({"slow_groups": [GROUP] * 17}, "/slow_groups", "wrong_length"),
-        ({"slow_groups": [{**GROUP, "placement": "worst"}]},
-         "/slow_groups/0/placement", "unknown_field"),
+        *[
+            ({"slow_groups": [{**GROUP, "placement": placement}]}, "/slow_groups/0/placement", code)
+            for placement, code in [
+                ("first", "not_one_of"), (-1, "out_of_range"), (1024, "out_of_range"),
+                (1.5, "wrong_type"), (True, "wrong_type"), (None, "wrong_type"),
+                ([0], "wrong_type"), ({}, "wrong_type"), (math.nan, "wrong_type"),
+            ]
+        ],
+        *[
+            ({"pipeline": {**PIPELINE, "forward_ms": ms, "backward_ms": 2.0}},
+             f"/pipeline/forward_ms{position}", code)
+            for ms, position, code in [
+                (True, "", "wrong_type"), ("3", "", "wrong_type"), ({}, "", "wrong_type"),
+                (0, "", "out_of_range"), (-1, "", "out_of_range"), (math.nan, "", "out_of_range"),
+                (math.inf, "", "out_of_range"), (10**400, "", "out_of_range"),
+                ([], "", "wrong_length"), ([1.0] * 1025, "", "wrong_length"),
+                ([1, "x"], "/1", "wrong_type"), ([True, 1], "/0", "wrong_type"),
+                ([1, None], "/1", "wrong_type"), ([[1], 1], "/0", "wrong_type"),
+                ([1, math.nan], "/1", "out_of_range"), ([0, 1], "/0", "out_of_range"),
+            ]
+        ],
+        ({"pipeline": {**PIPELINE, "stage_weights": 3}}, "/pipeline/stage_weights", "wrong_type"),
+        ({"pipeline": {**PIPELINE, "stage_weights": [1, -1]}},
+         "/pipeline/stage_weights/1", "out_of_range"),
+        ({"pipeline": {**PIPELINE, "schedule": "2f2b"}}, "/pipeline/schedule", "not_one_of"),
+        ({"pipeline": {**PIPELINE, "stages": 0}}, "/pipeline/stages", "out_of_range"),
+        ({"pipeline": {**PIPELINE, "microbatches": 4.0}}, "/pipeline/microbatches", "wrong_type"),
+        ({"pipeline": {**PIPELINE, "chunks": 2}}, "/pipeline/chunks", "unknown_field"),
+        ({"pipeline": {"stages": 2, "microbatches": 4}}, "/pipeline/schedule", "missing_field"),
         ({"variability": {"transient": {"kind": "normal"}}},
          "/variability/transient/cv", "missing_field"),
         ({"variability": {"transient": {"cv": 0.1}}},
@@ -290,7 +331,10 @@ def test_the_normal_form_drops_defaults() -> None:
     del whole["backward_fraction"]
     given = ("mtbf_hours_per_gpu", "asynchronous_checkpoint")
     failures = {name: value for name, value in WHOLE["failures"].items() if name not in given}
-    assert normalised(decode_scenario(WHOLE)) == {**whole, "failures": failures}
+    given = ("chunks_per_stage", "forward_ms", "backward_ms")
+    pipeline = {name: value for name, value in WHOLE["pipeline"].items() if name not in given}
+    documents = {"failures": failures, "pipeline": pipeline}
+    assert normalised(decode_scenario(WHOLE)) == {**whole, **documents}
     value = {
         **WHOLE,
         **OTHER_DEFAULTS,
