@@ -142,12 +142,12 @@ def _chosen(value: Any, kind: Any) -> Any:
     if len(members) == 1:
         return members[0]
     if isinstance(value, list):
-        arrays = [member for member in members if get_origin(member) in {list, tuple}]
-        return arrays[0] if len(arrays) == 1 else kind
-    documents = [member for member in members if _is_struct(member)]
-    if len(documents) == 1 and isinstance(value, dict):
-        # The others are bare words.
-        return documents[0]
+        meant = [member for member in members if get_origin(member) in {list, tuple}]
+    else:
+        meant = [member for member in members if _is_struct(member) and isinstance(value, dict)]
+    if len(meant) == 1:
+        # The others are bare words or numbers.
+        return meant[0]
     for member in members:
         if _is_struct(member) and isinstance(value, dict):
             config = member.__struct_config__

@@ -338,6 +338,7 @@ def test_the_normal_form_drops_defaults() -> None:
     value = {
         **WHOLE,
         **OTHER_DEFAULTS,
+        "slow_groups": [{**GROUP, "placement": "random"}],
         "variability": {"transient": {"kind": "normal", "cv": 0.05}},
         "period_days": 30,
         "seed": 0,
