@@ -8,6 +8,7 @@ import numpy as np
 
 from service.model.fleet import Fleet
 from service.model.laws.law import Floats
+from service.model.pipeline import SCHEDULES
 from service.model.pipeline.engine import busy_ms, makespans
 from service.model.pipeline.plan import Plan
 from service.model.pipeline.plans import plan_of
@@ -50,6 +51,13 @@ class OneCluster:
     def stages(self) -> int:
         """P."""
         return self.shape.stages
+
+    @property
+    def num_operations(self) -> int:
+        """Of a replica and step, at most; no plan is compiled for it."""
+        shape = self.shape
+        each = 3 if SCHEDULES[shape.schedule].splits_backward else 2
+        return each * shape.stages * shape.microbatches * shape.chunks
 
     @property
     def floor(self) -> float:

@@ -1,4 +1,4 @@
-"""Slow GPUs on random places of a pipelined cluster: the distribution over placements, exactly.
+"""GPUs of a pipelined cluster that are slow or not by chance: the distribution of steps, exactly.
 
 With one variable z for each kind of slow GPU, weighted by how many there are of it, the placements
 in which at most `num_backup` replicas take longer than t are a coefficient of a product over
@@ -17,7 +17,15 @@ from scipy import special
 
 from service.model.laws.law import Floats
 from service.model.pipeline.one_cluster import OneCluster
-from service.model.pipeline.replica_states import Alike, Kinds, alike_replicas, kinds_of
+from service.model.pipeline.replica_states import (
+    Alike,
+    Kinds,
+    Spells,
+    Stage,
+    alike_replicas,
+    kinds_of,
+    spells_of,
+)
 
 # States times angles at a time: memory.
 _AT_ONCE = 1 << 17
@@ -26,7 +34,7 @@ Complex = NDArray[np.complex128]
 
 
 class Placements(NamedTuple):
-    """Over all placements.
+    """Over all placements, spikes or episodes.
 
     step       (values,) makespan that a step waits for, distinct and rising; its probability
     factor     (stages, states) of a random replica; its makespan and probability (states,)
@@ -47,9 +55,9 @@ class _Circle(NamedTuple):
 
 
 def placements_of(cluster: OneCluster) -> Placements:
-    """Of a cluster with `replica_states.is_exact`, in which nothing else is random."""
-    kinds = kinds_of(cluster)
-    alike = alike_replicas(cluster, kinds)
+    """Of a cluster with `replica_states.is_exact`."""
+    kinds, spells = kinds_of(cluster), spells_of(cluster)
+    alike = alike_replicas(cluster, kinds, spells)
     makespan = cluster.makespans(np.hstack([some.factor for some in alike]))
     step, place = np.unique(makespan, return_inverse=True)
     below = np.zeros(len(step))
@@ -58,14 +66,14 @@ def placements_of(cluster: OneCluster) -> Placements:
     rows = [slice(end - len(some.level), end) for some, end in zip(alike, ends, strict=True)]
     for circle in _circles(kinds, len(makespan)):
         nominal = 1 - kinds.share.sum() + circle.weighted.sum(axis=0)
-        ways = [_ways(some, kinds, circle) for some in alike]
+        ways = [_ways(some, kinds, spells, circle) for some in alike]
         terms = np.zeros((cluster.num_backup + 1, 1, len(circle.reader)), dtype=np.complex128)
         terms[0] = 1
         for some, of_state, row in zip(alike, ways, rows, strict=True):
             good = _up_to(of_state, place[row], len(step))
-            bad = nominal ** int(some.num_free.sum()) - good
+            bad = nominal**some.num_free - good
             terms = _times(terms, _few_bad(good, bad, some.number, cluster.num_backup))
-            elsewhere = nominal ** (kinds.num_free - int(some.num_free.sum()))
+            elsewhere = nominal ** (kinds.num_free - some.num_free)
             share = some.number / cluster.num_replicas
             probability[row] += share * (of_state @ (elsewhere * circle.reader)).real
         below += (terms.sum(axis=0) @ circle.reader).real
@@ -106,16 +114,26 @@ def _multinomial(kinds: Kinds) -> float:
     return float(np.exp(logs + special.xlogy(counts, share).sum()))
 
 
-def _ways(some: Alike, kinds: Kinds, circle: _Circle) -> Complex:
+def _ways(some: Alike, kinds: Kinds, spells: Spells, circle: _Circle) -> Complex:
     """(states, angles) of a replica: the product over its stages."""
-    nominal = 1 - kinds.share.sum()
-    up_to = nominal + np.vstack([np.zeros(len(circle.reader)), np.cumsum(circle.weighted, axis=0)])
+    nominal = np.full((1, len(circle.reader)), 1 - kinds.share.sum())
+    weight = np.concatenate([nominal, circle.weighted])
+    factor = np.append(1.0, kinds.factor)
     ways = np.ones((len(some.level), len(circle.reader)), dtype=np.complex128)
-    for stage, num_free in enumerate(some.num_free.tolist()):
-        powers = up_to**num_free
-        of_level = np.diff(powers, axis=0, prepend=0)
-        ways *= of_level[some.level[:, stage]]
+    for stage, level in zip(some.stages, some.level.T, strict=True):
+        of_free = _up_to_value(stage, factor, spells) @ weight
+        up_to = of_free**stage.num_free
+        up_to *= _up_to_value(stage, stage.placed, spells).prod(axis=1)[:, np.newaxis]
+        ways *= np.diff(up_to, axis=0, prepend=0)[level]
     return ways
+
+
+def _up_to_value(stage: Stage, factor: Floats, spells: Spells) -> Floats:
+    """(values, factors) probabilities that GPUs of these factors are at most as slow."""
+    slowness = factor[:, np.newaxis] * spells.factor
+    is_below = slowness <= stage.value[:, np.newaxis, np.newaxis]
+    found: Floats = is_below @ spells.probability
+    return found
 
 
 def _up_to(of_state: Complex, place: NDArray[np.intp], num_values: int) -> Complex:

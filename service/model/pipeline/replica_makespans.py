@@ -48,7 +48,7 @@ def replica_makespans(fleet: Fleet, seed: Ints, draws: Ints) -> ReplicaMakespans
     """Every point, with the random numbers of `simulate_pipelines`."""
     found = [
         _exact(cluster)
-        if not cluster.is_random and is_exact(cluster)
+        if is_exact(cluster)
         else _sampled(cluster, int(point_seed), num_lanes_of(int(number)))
         for cluster, point_seed, number in zip(clusters_of(fleet), seed, draws, strict=True)
     ]

@@ -1,10 +1,10 @@
 """Steps of pipelined clusters whose GPUs differ or vary.
 
 A step takes what the slowest replica takes (with backup replicas: the slowest of those that are
-waited for), a replica what its plan takes with every stage at its slowest GPU. Where only random
-places of slow GPUs are random, the distribution is worked out (`random_places.py`) while there are
-not too many states; everything else is drawn. Definitions: design page "The model", sections 3, 7
-and 11.
+waited for), a replica what its plan takes with every stage at its slowest GPU. Where GPUs are only
+slow or not (slow groups on random places, spikes, episodes), the distribution is worked out
+(`random_places.py`) while there are not too many states; everything else is drawn, steadied by what
+that part is known to do. Definitions: design page "The model", sections 3, 7 and 11.
 """
 
 from typing import NamedTuple
@@ -14,12 +14,13 @@ from numpy.typing import NDArray
 
 from service.model.fleet import Fleet
 from service.model.laws.law import Floats
+from service.model.pipeline.known_parts import known_parts
 from service.model.pipeline.one_cluster import OneCluster, clusters_of
 from service.model.pipeline.random_numbers import LANE
 from service.model.pipeline.random_places import placements_of
 from service.model.pipeline.replica_states import is_exact
 from service.model.pipeline.rounds import rounds_of
-from service.model.pipeline.step_estimates import expected_over_time, expected_step
+from service.model.pipeline.step_estimates import Known, expected_over_time, expected_step
 from service.model.pipeline.step_factors import DrawnSteps
 from service.model.pipeline.weighted_quantiles import weighted_quantiles
 from service.model.slowest.barrier import PROBABILITIES
@@ -61,7 +62,7 @@ def simulate_pipelines(fleet: Fleet, seed: Ints, draws: Ints) -> Piped:
     """Every point; seed, draws (points,). Draws are rounded up to lanes of eight."""
     found = [
         _exact(cluster)
-        if not cluster.is_random and is_exact(cluster)
+        if is_exact(cluster)
         else _sampled(cluster, int(point_seed), num_lanes_of(int(number)))
         for cluster, point_seed, number in zip(clusters_of(fleet), seed, draws, strict=True)
     ]
@@ -76,15 +77,20 @@ def num_lanes_of(draws: int) -> int:
 
 def _exact(cluster: OneCluster) -> _One:
     placements = placements_of(cluster)
-    probability = placements.step_probability
-    step = np.maximum(placements.step, cluster.floor)
-    mean = float(probability @ step)
+    probability, rest = placements.step_probability, placements.step
+    step = np.maximum(rest, cluster.floor)
+    plain = float(probability @ step)
+    weight = probability
+    if cluster.fleet.episodes is not None:
+        # Time shares of states to shares of the steps that are done.
+        weight = probability / (cluster.fleet.outside_ratio[0] + step)
+        weight /= weight.sum()
     return _One(
-        mean=mean,
-        rest=float(probability @ placements.step),
+        mean=float(weight @ step),
+        rest=float(weight @ rest),
         mean_se=0.0,
         quantiles=weighted_quantiles(step, probability, PROBABILITIES),
-        variance=float(probability @ (step - mean) ** 2),
+        variance=float(probability @ (step - plain) ** 2),
         is_exact=True,
     )
 
@@ -92,12 +98,13 @@ def _exact(cluster: OneCluster) -> _One:
 def _sampled(cluster: OneCluster, seed: int, num_lanes: int) -> _One:
     rounds = rounds_of(cluster, seed, num_lanes)
     step = np.maximum(rounds.step, cluster.floor)
+    of_state = DrawnSteps(cluster, seed).draws_of_state
+    known = [_known(part, seed, len(step) // of_state) for part in known_parts(cluster)]
     if cluster.fleet.episodes is None:
-        expected = expected_step(rounds, cluster.floor)
+        expected = expected_step(rounds, cluster.floor, known)
     else:
-        inner = DrawnSteps(cluster, seed).draws_of_state
         rho = float(cluster.fleet.outside_ratio[0])
-        expected = expected_over_time(rounds, cluster.floor, rho, inner)
+        expected = expected_over_time(rounds, cluster.floor, rho, of_state, known)
     equal = np.full(len(step), 1 / len(step))
     return _One(
         mean=expected.mean,
@@ -107,3 +114,10 @@ def _sampled(cluster: OneCluster, seed: int, num_lanes: int) -> _One:
         variance=float(step.var(ddof=1)),
         is_exact=False,
     )
+
+
+def _known(part: OneCluster, seed: int, number: int) -> Known:
+    """Of so many draws, or states that last."""
+    drawn = rounds_of(part, seed, num_lanes_of(number)).step[:number]
+    placements = placements_of(part)
+    return Known(drawn, placements.step, placements.step_probability)

@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 
 from service.model.fleet import Fleet
 from service.model.laws.law import Floats
-from service.model.pipeline import SCHEDULES
+from service.model.pipeline.known_parts import known_parts
 from service.model.pipeline.one_cluster import OneCluster, clusters_of
 from service.model.pipeline.random_numbers import LANE
 from service.model.pipeline.replica_states import is_exact, num_states
@@ -30,17 +30,24 @@ def operations_needed(fleet: Fleet, draws: NDArray[np.int64]) -> Floats:
 
 
 def _needed(cluster: OneCluster, draws: int) -> float:
-    shape, fleet = cluster.shape, cluster.fleet
-    of_one = _operations_of_one(cluster)
-    if not cluster.is_random and is_exact(cluster):
-        return float(num_states(cluster)) * of_one
+    if is_exact(cluster):
+        return float(num_states(cluster)) * cluster.num_operations
     needs_all = cluster.num_removed > 0 or bool(cluster.random_groups)
     if needs_all and cluster.num_held > MAX_WHOLE_GPUS:
         return np.inf
+    known = sum(
+        _drawn(part, draws) + float(num_states(part)) * part.num_operations
+        for part in known_parts(cluster)
+    )
+    return _drawn(cluster, draws) + known
+
+
+def _drawn(cluster: OneCluster, draws: int) -> float:
+    shape, fleet = cluster.shape, cluster.fleet
     per_step = (fleet.transient, fleet.spikes, fleet.replica, fleet.common)
     lasting = (fleet.persistent, fleet.node, fleet.episodes, cluster.random_groups or None)
     steps = float(draws) * int(shape.round_steps[0])
-    of_replicas = steps * cluster.num_replicas * of_one
+    of_replicas = steps * cluster.num_replicas * cluster.num_operations
     numbers = steps * cluster.num_working * sum(source is not None for source in per_step)
     numbers += float(draws) * cluster.num_held * sum(source is not None for source in lasting)
     if shape.jitter is not None:
@@ -49,10 +56,3 @@ def _needed(cluster: OneCluster, draws: int) -> float:
         is_alike = all(source is None for source in alone)
         numbers += of_replicas * (1 if is_alike else cluster.tensor_size)
     return of_replicas + _OF_A_NUMBER * numbers
-
-
-def _operations_of_one(cluster: OneCluster) -> float:
-    """Of a replica in a step."""
-    shape = cluster.shape
-    each = 3 if SCHEDULES[shape.schedule].splits_backward else 2
-    return float(each) * shape.stages * shape.microbatches * shape.chunks

@@ -1,18 +1,24 @@
 """From drawn rounds to the mean step and its standard error.
 
-What all GPUs share has a known mean, 1, and steadies the mean as a control variate. With episodes
-the mean is the one over time: 1 / the mean over states of 1 / (rho + the mean step in it), less
-rho. Within a state few draws are averaged; 1 / their mean is too large by v / (rho + m)^3, v the
-variance of that mean, which is taken off. What is left of that bias is of the order of the square
-of v / (rho + m)^2.
+What is known exactly steadies the mean (control variates): the factor of all GPUs, of mean 1, and
+the steps if GPUs were only slow or not (`known_parts.py`). With episodes the mean is the one over
+time: 1 / the mean over states of 1 / (rho + the mean step in it), less rho. Within a state few
+draws are averaged; 1 / their mean is too large by v / (rho + m)^3, v the variance of that mean,
+which is taken off. What is left of that bias is of the order of the square of v / (rho + m)^2.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from service.model.laws.law import Floats
 from service.model.pipeline.rounds import Rounds
+from service.model.recursion.estimates import Estimate, estimate, standard_error
+
+# With fewer values a coefficient is not worth what it costs.
+_ENOUGH = 16
+_VARIES = 1e-12
 
 
 class Expected(NamedTuple):
@@ -23,39 +29,68 @@ class Expected(NamedTuple):
     rest: float
 
 
-def expected_step(rounds: Rounds, floor: float) -> Expected:
+class Known(NamedTuple):
+    """Steps if GPUs were only slow or not.
+
+    drawn               (draws,) with episodes (states,), of the same random numbers
+    step, probability   (values,) their distribution
+    """
+
+    drawn: Floats
+    step: Floats
+    probability: Floats
+
+
+def expected_step(rounds: Rounds, floor: float, known: Sequence[Known] = ()) -> Expected:
     """Where no state lasts."""
-    floored = steadied(np.maximum(rounds.step, floor), rounds.common)
-    error = floored.std(ddof=1) / len(floored) ** 0.5
-    return Expected(
-        float(floored.mean()), float(error), float(steadied(rounds.step, rounds.common).mean())
-    )
+    found = _steadied(np.maximum(rounds.step, floor), [rounds.common - 1, *_of_steps(known, floor)])
+    rest = _steadied(rounds.step, [rounds.common - 1, *_of_steps(known, -np.inf)])
+    return Expected(found.mean, standard_error(found.deviations, found.widening), rest.mean)
 
 
-def expected_over_time(rounds: Rounds, floor: float, rho: float, inner: int) -> Expected:
+def expected_over_time(
+    rounds: Rounds, floor: float, rho: float, inner: int, known: Sequence[Known] = ()
+) -> Expected:
     """Where every `inner` draws are those of one state.
 
     `rest` is the mean over the steps that are done: states weigh by how many they see.
     """
-    floored = steadied(np.maximum(rounds.step, floor), rounds.common).reshape(-1, inner)
-    whole = rho + floored.mean(axis=1)
-    rate = 1 / whole
+    floored = _without_common(np.maximum(rounds.step, floor), rounds).reshape(-1, inner)
+    rate = 1 / (rho + floored.mean(axis=1))
     if inner > 1:
         rate -= floored.var(axis=1, ddof=1) / inner * rate**3
-    per_time = rate.mean()
-    error = rate.std(ddof=1) / len(rate) ** 0.5 / per_time**2
-    rest = steadied(rounds.step, rounds.common).reshape(-1, inner).mean(axis=1)
-    mean = 1 / per_time - rho
-    # Of equal terms the same sum: without a floor the rest is the mean.
-    added = ((floored.mean(axis=1) - rest) * rate).mean() / per_time
-    return Expected(float(mean), float(error), float(mean - added))
+    found = _steadied(rate, _of_rates(known, floor, rho))
+    mean = 1 / found.mean - rho
+    error = standard_error(found.deviations, found.widening) / found.mean**2
+    # Without a floor the rest is the mean.
+    rest = _without_common(rounds.step, rounds).reshape(-1, inner)
+    added = ((floored - rest).mean(axis=1) * rate).mean() / found.mean
+    return Expected(mean, error, mean - float(added))
 
 
-def steadied(values: Floats, common: Floats) -> Floats:
-    """The values without what follows from the common factor's distance from 1, linearly."""
-    centred = common - common.mean()
-    spread = centred @ centred
-    if spread == 0:
-        return values
-    found: Floats = values - (centred @ values / spread) * (common - 1)
-    return found
+def _of_steps(known: Sequence[Known], floor: float) -> list[Floats]:
+    """Controls of steps: (draws,) of expectation 0."""
+    return [
+        np.maximum(part.drawn, floor) - part.probability @ np.maximum(part.step, floor)
+        for part in known
+    ]
+
+
+def _of_rates(known: Sequence[Known], floor: float, rho: float) -> list[Floats]:
+    """Controls of 1 / steps: (states,) of expectation 0."""
+    return [
+        1 / (rho + np.maximum(part.drawn, floor))
+        - part.probability @ (1 / (rho + np.maximum(part.step, floor)))
+        for part in known
+    ]
+
+
+def _without_common(values: Floats, rounds: Rounds) -> Floats:
+    """(draws,) without what follows from the distance of the factor of all GPUs from 1."""
+    found = _steadied(values, [rounds.common - 1])
+    return found.mean + found.deviations
+
+
+def _steadied(values: Floats, controls: list[Floats]) -> Estimate:
+    varying = [control for control in controls if control.std() > _VARIES]
+    return estimate(values, varying if len(values) >= _ENOUGH else [])

@@ -114,3 +114,37 @@ def test_many_gpus_against_drawn_placements() -> None:
     rare = found.step_probability.sum()
     assert rare == pytest.approx(1, rel=1e-12)
     assert found.probability @ found.makespan == pytest.approx(makespan.mean(), rel=1e-3)
+
+
+SPELLS: dict[str, dict[str, Any]] = {
+    "spikes": {"spikes": (0.2, 1.5), "num_backup": 1},
+    "episodes": {"episodes": (0.1, 1.2), "tensor": 2, "stages": 2, "slow": [(3, 1.3, 1)]},
+    "slower than the placed": {"spikes": (0.3, 2.0), "tensor": 2, "slow": [(1, 1.5, 0)]},
+    "on random places": {"spikes": (0.2, 1.4), "slow": [(2, 1.5, RANDOM), (1, 1.2, 1)]},
+    "different ones placed": {
+        "spikes": (0.2, 1.3),
+        "tensor": 3,
+        "stages": 2,
+        "replicas": 1,
+        "slow": [(2, 1.5, RANDOM), (1, 1.4, 0)],
+    },
+}
+
+
+@pytest.mark.parametrize("name", SPELLS)
+def test_against_all_spikes_or_episodes(name: str) -> None:
+    cluster = cluster_of(**SPELLS[name])
+    probability, slowness = SPELLS[name].get("spikes") or SPELLS[name]["episodes"]
+    gpus = np.array(list(_placed(cluster, _fixed(cluster))))
+    number = gpus.shape[1]
+    hit = (np.arange(2**number)[:, np.newaxis] >> np.arange(number)) & 1
+    weight = np.where(hit, probability, 1 - probability).prod(axis=1)
+    every = gpus[:, np.newaxis] * np.where(hit, slowness, 1.0)
+    shape = (-1, cluster.stages, cluster.tensor_size)
+    factor = every.reshape(shape).max(axis=2).T[:, np.newaxis, np.newaxis]
+    makespan = event_makespans(cluster, factor).reshape(len(gpus), 2**number, -1)
+    step = np.sort(makespan, axis=2)[..., -1 - cluster.num_backup].mean(axis=0)
+    found = placements_of(cluster)
+    assert found.step @ found.step_probability == pytest.approx(weight @ step, rel=1e-12)
+    of_one = makespan.mean(axis=(0, 2))
+    assert found.makespan @ found.probability == pytest.approx(weight @ of_one, rel=1e-12)

@@ -8,6 +8,7 @@ import pytest
 
 from service.model.fleet import Fleet
 from service.model.laws.source import Source
+from service.model.pipeline import replica_states
 from service.model.pipeline.shape import RANDOM, WORST
 from service.model.pipeline.simulate import Piped, num_lanes_of, simulate_pipelines
 from service.model.slowest.pooled import pooled_slowest
@@ -20,7 +21,19 @@ SAMPLED: dict[str, dict[str, Any]] = {
     "gamma": {"transient": ("gamma", 0.2), "tensor": 2, "schedule": "gpipe"},
     "replica": {"replica": ("lognormal", 0.1)},
     "common": {"common": ("normal", 0.1), "p2p": 0.05},
-    "spikes": {"spikes": (0.05, 1.5), "tensor": 2},
+    "spikes": {"spikes": (0.05, 1.5), "tensor": 2, "round_steps": 2},
+    "spikes and more": {
+        "spikes": (0.05, 1.5),
+        "slow": [(1, 1.3, RANDOM)],
+        "transient": ("normal", 0.1),
+    },
+    "spikes on many stages": {
+        "spikes": (0.05, 1.5),
+        "slow": [(1, 1.3, RANDOM)],
+        "transient": ("normal", 0.05),
+        "stages": 10,
+        "microbatches": 2,
+    },
     "persistent": {"persistent": ("lognormal", 0.1), "tensor": 2},
     "node": {"node": ("normal", 0.1), "tensor": 2, "gpus_per_node": 4},
     "jitter": {"jitter": ("lognormal", 0.3)},
@@ -112,11 +125,11 @@ def test_one_stage_of_one_gpu_is_a_plain_barrier(given: dict[str, Any]) -> None:
     found = simulated(piped_fleet(**size, **given))
     held = 6 + given.get("num_removed", 0)
     expected = float(pooled_slowest(one_fleet([(held, 1)], **given)).mean[0])
-    assert abs(found.mean[0] - expected) < 4 * found.mean_se[0]
+    assert abs(found.mean[0] - expected) < 4 * found.mean_se[0] + 1e-9
     assert found.mean_se[0] < 0.01
 
 
-def test_episodes_alone_are_weighed_by_time() -> None:
+def test_episodes_alone_are_weighed_by_time(monkeypatch: pytest.MonkeyPatch) -> None:
     given: dict[str, Any] = {"episodes": (0.05, 1.5), "tensor": 2, "floor": 1.7}
     cluster = cluster_of(**given)
     # All 2^6 states of the stages, each of two GPUs.
@@ -129,11 +142,19 @@ def test_episodes_alone_are_weighed_by_time() -> None:
     whole = 0.3 + np.maximum(step, 1.7)
     expected = 1 / (weight @ (1 / whole)) - 0.3
     rest = (weight / whole) @ step / (weight @ (1 / whole))
-    found = simulated(piped_fleet(**given), draws=10_000)
-    assert abs(found.mean[0] - expected) < 4 * found.mean_se[0]
-    assert found.mean_se[0] < 0.002
-    assert found.rest[0] == pytest.approx(rest, abs=0.005)
-    assert found.rest[0] < found.mean[0] - 0.03
+    found = simulated(piped_fleet(**given))
+    assert found.is_exact[0]
+    assert found.mean[0] == pytest.approx(expected, rel=1e-12)
+    assert found.rest[0] == pytest.approx(rest, rel=1e-12)
+    # Too many states to be worked out: the same from draws, of which each is a state.
+    with monkeypatch.context() as patched:
+        patched.setattr(replica_states, "MAX_STATES", 2)
+        drawn = simulated(piped_fleet(**given), draws=10_000)
+    assert not drawn.is_exact[0]
+    assert abs(drawn.mean[0] - expected) < 4 * drawn.mean_se[0]
+    assert drawn.mean_se[0] < 0.002
+    assert drawn.rest[0] == pytest.approx(rest, abs=0.005)
+    assert drawn.rest[0] < drawn.mean[0] - 0.03
 
 
 def test_episodes_beside_other_sources() -> None:
@@ -154,10 +175,10 @@ def test_episodes_beside_other_sources() -> None:
         lasting = lasting_by_hand(plain, 4000, rng) * np.where(state, 1.6, 1.0)
         means.append(rounds_by_hand(plain, lasting, rng)[1].mean())
     expected = 1 / (weight @ (1 / (0.3 + np.array(means)))) - 0.3
-    found = simulated(piped_fleet(**given), draws=20_000)
+    found = simulated(piped_fleet(**given))
     assert abs(found.mean[0] - expected) < 4 * np.hypot(found.mean_se[0], 0.001)
+    # Ten times as many draws would not do without what is known of episodes.
     assert found.mean_se[0] < 0.004
-    # The plain mean of 1 / (rho + step) would be off by more.
     assert found.rest[0] == pytest.approx(found.mean[0], rel=1e-9)
 
 

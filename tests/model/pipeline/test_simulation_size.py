@@ -34,6 +34,9 @@ def test_by_hand() -> None:
 def test_exact_ones_count_their_makespans() -> None:
     assert _needed() == 24
     assert _needed(slow=[(1, 1.5, RANDOM)]) == 4 * 24
+    # Beside another source both are drawn, and what is known is worked out.
+    both = _needed(slow=[(1, 1.5, RANDOM)], **TRANSIENT)
+    assert both == 1000 * (2 * 2 * 24 + 8 * (2 * 6 + 6)) + 4 * 24
     assert _needed(slow=[(3, 1.5, RANDOM)], replicas=50, num_backup=20) > 1000 * 50 * 24
 
 
