@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, NoReturn
 
 import msgspec
@@ -54,6 +55,7 @@ def moved(base: Columns, moves: Sequence[Move]) -> Columns:
     )
 
 
+@lru_cache(maxsize=1024)
 def number_at(path: str) -> Leaf:
     """The leaf of a path that names a number; raises KeyError for others."""
     leaf = leaf_of(path)

@@ -18,10 +18,16 @@ from service.model.kernel import Results, evaluate
 from service.model.pipeline.peaks import peak_microbatches_in_flight
 from service.model.pipeline.plans import plan_of
 from service.model.pipelines import by_plan
+from service.model.plan_lengths import plan_steps
 from service.model.problems import InvalidScenario, Problem
 from service.model.questions.pipeline_candidates import Candidate, Space, candidates_of
 from service.model.questions.pipeline_found import Bounds, Found, Reasons, Sized
-from service.model.questions.sampling import is_sampled, refuse_long_recursions, without_spread
+from service.model.questions.sampling import (
+    MOST_PLAN_STEPS,
+    is_sampled,
+    refuse_long_recursions,
+    without_spread,
+)
 from service.model.remedy.remedy_gains import Gains, gains_of
 from service.model.rules import describe_failure, failures
 from service.model.same_job import Overrides, PipelineSizes, same_job, sizes_of
@@ -29,8 +35,6 @@ from service.model.scenario import apply_overrides, decode_fields, full
 from service.model.stage_memory import StageMemory, memory_of
 
 MAX_CANDIDATES = 2_000
-MOST_CHUNK_MICROBATCHES = 8_000_000
-"""P M V of all plans that are worked out for one answer: some 10 s of one core."""
 LOST = "gpu_hours_lost"
 DIGITS = 9
 """Losses that agree in so many digits are equal, and what holds less comes first."""
@@ -49,8 +53,8 @@ def search(scenario: Scenario, space: Space, bounds: Bounds) -> Found:
     """Evaluate all candidates that keep the rules and the bounds; the scenario must keep the rules.
 
     Raises InvalidScenario where there is no pipeline (`/pipeline`), and where the answer would take
-    too long: too many candidates or too large ones (`/search/stages`), too many draws or steps to simulate
-    (`/draws`).
+    too long: too many candidates or too large ones (`/search/stages`), too many draws or steps to
+    simulate (`/draws`).
     """
     if scenario.pipeline is None:
         detail = "there is no pipeline: say how the job runs now, be it with a single stage"
@@ -64,7 +68,7 @@ def search(scenario: Scenario, space: Space, bounds: Bounds) -> Found:
     tried.extend(_stated(scenario, candidates, reasons))
     columns = joined([columns_of(each.scenario) for each in tried])
     tried, columns = _sound(tried, columns, reasons)
-    _refuse_large(columns)
+    _refuse_long(columns)
     peaks = _peaks(columns)
     memory = memory_of(columns, peaks)
     kept = _within(bounds, peaks, memory, reasons)
@@ -96,8 +100,8 @@ def _stated(
         number = each.microbatches
         if number.denominator != 1:
             detail = (
-                f"with {each.stages} stages a replica has {float(number):g} micro-batches of the "
-                "same size, which must be whole"
+                f"of the same size a replica of {each.stages} stages has {float(number):g} "
+                "micro-batches, which must be whole"
             )
             reasons.add("microbatches_not_whole", detail)
             continue
@@ -122,14 +126,13 @@ def _sound(tried: list[Tried], columns: Columns, reasons: Reasons) -> tuple[list
     return [tried[row] for row in rows], columns.part(rows)
 
 
-def _refuse_large(columns: Columns) -> None:
-    """Plans that take too long to work out, before any is."""
-    plans = by_plan(columns, np.arange(columns.num_points))
-    needed = sum(sizes.stages * sizes.microbatches * sizes.chunks for _, sizes, _ in plans)
-    if needed > MOST_CHUNK_MICROBATCHES:
+def _refuse_long(columns: Columns) -> None:
+    """Pipelines that take too long to work through, before any is."""
+    needed = float(plan_steps(columns).sum())
+    if needed > MOST_PLAN_STEPS:
         detail = (
-            f"stages x micro-batches x chunks of all pipelines to try are {needed}, at most "
-            f"{MOST_CHUNK_MICROBATCHES} are worked out for one answer: list fewer or smaller ones"
+            f"the {columns.num_points - 1} pipelines to try have {needed:.0f} steps, at most "
+            f"{MOST_PLAN_STEPS} are worked through for one answer: list fewer or smaller ones"
         )
         _refuse("/search/stages", "too_long_at_once", detail)
 

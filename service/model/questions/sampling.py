@@ -9,15 +9,19 @@ from numpy.typing import NDArray
 
 from service.model.active import is_active, num_removed
 from service.model.columns import Columns, Floats
+from service.model.plan_lengths import plan_steps
 from service.model.problems import InvalidScenario, Problem
 from service.model.rules import failures
 from service.model.simulated_points import is_simulated, rank_steps
+from service.model.stage_sizes import has_pipeline
 
 FEWEST_DRAWS = 16
 MOST_DRAWS = 20_000
 """Of each of some hundred points that are answered at once."""
 MOST_RANK_STEPS = 3e8
 """Of all points of an answer at once that are simulated step by step: some 20 s of one core."""
+MOST_PLAN_STEPS = 60_000
+"""Of all pipelines of an answer at once, each worked through once: likewise."""
 _STATISTICS = {"p10": "p90", "p50": "p50", "p90": "p10"}
 OF_SPREAD = (
     *(f"gpu_hours_lost_{name}" for name in (*_STATISTICS, "cluster_mean", "sd")),
@@ -92,11 +96,12 @@ def is_sampled(columns: Columns) -> bool:
 def refuse_long_recursions(columns: Columns, times: float = 1.0) -> None:
     """Raise InvalidScenario where the points that keep the rules take too long to simulate.
 
-    They are simulated `times` over.
+    They are simulated `times` over. Pipelines too large to be worked through in time are refused.
     """
-    if not is_simulated(columns).any():
+    if not (has_pipeline(columns) | is_simulated(columns)).any():
         return
     sound = columns.part(np.flatnonzero(failures(columns) == 0))
+    _refuse_long_plans(float(plan_steps(sound).sum()) * times)
     needed = float(rank_steps(sound).sum()) * times
     if needed > MOST_RANK_STEPS:
         draws = int(columns["draws"].max())
@@ -107,4 +112,15 @@ def refuse_long_recursions(columns: Columns, times: float = 1.0) -> None:
             "narrower bounds; a batch may take longer"
         )
         problem = Problem(pointer="/draws", code="too_long_at_once", detail=detail)
+        raise InvalidScenario([problem])
+
+
+def _refuse_long_plans(needed: float) -> None:
+    if needed > MOST_PLAN_STEPS:
+        detail = (
+            f"the pipelines to be worked through have {needed:.0f} steps, at most "
+            f"{MOST_PLAN_STEPS} are answered at once: ask with fewer micro-batches or chunks, or "
+            "fewer of them at a time; a batch may take longer"
+        )
+        problem = Problem(pointer="/pipeline", code="too_long_at_once", detail=detail)
         raise InvalidScenario([problem])

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.model.columns import Columns, columns_of
-from service.model.fields import Scenario
+from service.model.fields import Scenario, Strong
+from service.model.plan_lengths import plan_steps
 from service.model.problems import InvalidScenario, Problem
 from service.model.questions.moved_columns import (
     Number,
@@ -22,6 +23,10 @@ from service.model.questions.solving_range import End, Range
 from service.model.rules import describe_failure, failures
 from service.model.scenario import apply_overrides, decode_fields, full
 
+PLAN_PATHS = ("pipeline.stages", "pipeline.microbatches", "pipeline.chunks_per_stage")
+MOST_STEPS_OF_A_VALUE = 2_500
+"""Of pipelines, a dozen or two of which are worked through for an answer."""
+TOO_LONG = "too_long_at_once"
 MOST_LISTED = 100_000
 """Up to so many whole numbers are each held against the rules."""
 
@@ -35,6 +40,7 @@ def range_of(
     rule, with the fault of the scenario itself.
     """
     first, last = low, high = _ends(scenario, path, minimum, maximum)
+    high = min(high, _most_with_work(scenario, path))
     base = columns_of(scenario)
     step = step_of_whole(path, scenario)
     if not step:
@@ -77,6 +83,20 @@ def _ends(
     return low if minimum is None else minimum, high if maximum is None else maximum
 
 
+def _most_with_work(scenario: Scenario, path: str) -> float:
+    """GPUs that have a micro-batch each to divide among them; any number of anything else."""
+    pipeline, scaling = scenario.pipeline, scenario.scaling
+    if path != "num_gpus" or pipeline is None or not isinstance(scaling, Strong):
+        return math.inf
+    return pipeline.microbatches * scaling.reference_num_gpus + scenario.num_evicted_gpus
+
+
+def moves_plans(scenario: Scenario, path: str) -> bool:
+    """Whether every value has a pipeline of other sizes, that takes its time to work through."""
+    strong = path == "num_gpus" and isinstance(scenario.scaling, Strong)
+    return scenario.pipeline is not None and (strong or path in PLAN_PATHS)
+
+
 def _bound(path: str, value: Number, name: str) -> End:
     return End(value=value, code=name, detail=f"{value} is the {name} of {path} here")
 
@@ -110,6 +130,8 @@ def _listed(whole: Range, scenario: Scenario, base: Columns) -> Range:
     sound = values[codes == 0]
     if not len(sound):
         raise InvalidScenario([_broken(scenario, whole.path, int(values[0]), int(codes[0]))])
+    if moves_plans(scenario, whole.path):
+        whole, sound = _short(whole, base, sound)
     first, last = int(sound[0]), int(sound[-1])
     found = replace(
         whole,
@@ -118,13 +140,37 @@ def _listed(whole: Range, scenario: Scenario, base: Columns) -> Range:
         listed=sound,
         own=whole.own if whole.own in sound else None,
     )
-    if first > whole.lowest:
+    if first > whole.lowest and whole.below.code != TOO_LONG:
         below = _rule(scenario, base, whole.path, first - whole.step)
         found = replace(found, below=below)
-    if last < whole.highest:
+    if last < whole.highest and whole.above.code != TOO_LONG:
         above = _rule(scenario, base, whole.path, last + whole.step)
         found = replace(found, above=above)
     return found
+
+
+def _short(
+    whole: Range, base: Columns, sound: NDArray[np.int64]
+) -> tuple[Range, NDArray[np.int64]]:
+    """The values whose pipelines are worked through soon enough, and what ends them."""
+    # No two of these values have the same plan.
+    steps = plan_steps(moved(base, [(whole.path, value) for value in sound.tolist()]))
+    short = sound[steps <= MOST_STEPS_OF_A_VALUE]
+    if not len(short):
+        detail = (
+            f"the pipeline has {steps.min():.0f} steps or more whatever {whole.path} is: too long "
+            "for an answer at once"
+        )
+        raise InvalidScenario([Problem(pointer="/unknown/path", code=TOO_LONG, detail=detail)])
+    found = whole
+    for name, value, extreme in (
+        ("below", int(short[0]), int(sound[0])),
+        ("above", int(short[-1]), int(sound[-1])),
+    ):
+        if value != extreme:
+            detail = f"the pipelines beyond {value} take too long for an answer at once"
+            found = replace(found, **{name: End(value=value, code=TOO_LONG, detail=detail)})
+    return found, short
 
 
 def _edge(whole: Range, base: Columns, good: Number, bad: Number) -> tuple[Number, Number]:

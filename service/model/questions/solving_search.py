@@ -16,7 +16,7 @@ from service.model.questions.sampling import (
     standard_error,
     without_spread,
 )
-from service.model.questions.solving_domain import range_of
+from service.model.questions.solving_domain import moves_plans, range_of
 from service.model.questions.solving_questions import Place, Question
 from service.model.questions.solving_range import INSIDE_LONG, Range
 from service.model.rank_counts import independent_ranks
@@ -40,6 +40,7 @@ class Search:
         ends = [(question.path, value) for value in (found.lowest, found.highest)]
         searched = without_spread(moved(self._base, ends), question.target.column)
         takes_long = is_sampled(searched) or _has_many_sources(self._base)
+        takes_long = takes_long or moves_plans(scenario, question.path)
         self.range: Range = replace(found, takes_long=takes_long)
         self._refuse_long()
         self.values: list[Number] = []
