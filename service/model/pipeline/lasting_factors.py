@@ -1,5 +1,7 @@
 """What lasts in random pipelined clusters: slow GPUs, persistent and node factors, who works."""
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from service.model.laws.law import Floats
@@ -7,6 +9,10 @@ from service.model.pipeline.fixed_places import fixed_places
 from service.model.pipeline.one_cluster import OneCluster
 from service.model.pipeline.random_numbers import LANE, NODE, PERSISTENT, PLACES, Numbers
 from service.model.recursion.score_factors import ScoreFactors
+
+# Numbers that are sorted at a time.
+_AT_ONCE = 1 << 19
+_RANKS_AT_ONCE = 1 << 16
 
 
 class LastingFactors:
@@ -55,6 +61,7 @@ class LastingFactors:
         if not self.needs_all:
             return self._before(lanes, ranks)
         if lanes != self._lanes:
+            self._whole = np.empty((0, 0))
             whole = self._before(lanes, range(self._cluster.num_held))
             removed = self._cluster.num_removed
             self._whole = without_slowest(whole, removed) if removed else whole
@@ -69,12 +76,14 @@ class LastingFactors:
         factor = np.repeat(base, len(lanes) * LANE, axis=1)
         if self._counts:
             self._put_slow(lanes, factor)
-        for law, numbers, size in self._drawn:
-            units = range(ranks.start // size, -(-ranks.stop // size))
-            scores = numbers.scores(lanes, units)
-            drawn = np.empty((len(scores), 1, scores.shape[1]))
-            law.write(scores, drawn)
-            factor *= drawn[np.arange(ranks.start, ranks.stop) // size - units.start, 0]
+        for first in range(0, len(ranks), _RANKS_AT_ONCE):
+            some = ranks[first : first + _RANKS_AT_ONCE]
+            for law, numbers, size in self._drawn:
+                units = range(some.start // size, -(-some.stop // size))
+                scores = numbers.scores(lanes, units)
+                drawn = np.empty((len(scores), 1, scores.shape[1]))
+                law.write(scores, drawn)
+                factor[first : first + len(some)] *= drawn[np.array(some) // size - units.start, 0]
         return factor
 
     def _put_slow(self, lanes: range, factor: Floats) -> None:
@@ -82,12 +91,27 @@ class LastingFactors:
         order = self._places.uniforms(lanes, range(len(factor)))
         order[~self._is_free] = 2.0
         ends = np.cumsum(self._counts)
-        chosen = np.argpartition(order, ends - 1, axis=0)[: ends[-1]]
-        np.put_along_axis(factor, chosen, self._factors[:, np.newaxis], axis=0)
+        for draws in _blocks_of_draws(factor):
+            chosen = np.argpartition(order[:, draws], ends - 1, axis=0)[: ends[-1]]
+            np.put_along_axis(factor[:, draws], chosen, self._factors[:, np.newaxis], axis=0)
 
 
 def without_slowest(factor: Floats, number: int) -> Floats:
     """(GPUs - number, draws): each column without its largest, of equal ones the last; in order."""
+    kept = np.empty((len(factor) - number, factor.shape[1]))
+    for draws in _blocks_of_draws(factor):
+        kept[:, draws] = _without_slowest(factor[:, draws], number)
+    return kept
+
+
+def _blocks_of_draws(factor: Floats) -> Iterator[slice]:
+    """Some columns at a time: memory."""
+    size = max(_AT_ONCE // len(factor), 1)
+    for first in range(0, factor.shape[1], size):
+        yield slice(first, first + size)
+
+
+def _without_slowest(factor: Floats, number: int) -> Floats:
     left = len(factor) - number
     smallest = np.partition(factor, left, axis=0)[left]
     above, at = factor > smallest, factor == smallest

@@ -16,7 +16,7 @@ from service.model.pipeline.one_cluster import OneCluster
 
 MAX_STATES = 1 << 16
 """Of all replicas that differ: as many makespans have to be worked out."""
-MAX_OPERATIONS = 1 << 26
+MAX_OPERATIONS = 1 << 27
 """Of all these makespans."""
 MAX_STATE_ANGLES = 1 << 21
 MAX_BACKUP = 16

@@ -27,6 +27,16 @@ def test_of_equal_gpus_the_last_stand_by() -> None:
         np.testing.assert_array_equal(without_slowest(many, number), np.array(expected).T)
 
 
+def test_large_clusters_are_sorted_some_draws_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: dict[str, Any] = {"persistent": ("normal", 0.1), "node": ("normal", 0.1)}
+    cluster = cluster_of([(2, 1.5, RANDOM)], num_removed=2, gpus_per_node=4, **given)
+    whole = LastingFactors(cluster, seed=0).of_lanes(LANES, range(6))
+    monkeypatch.setattr("service.model.pipeline.lasting_factors._AT_ONCE", 100)
+    monkeypatch.setattr("service.model.pipeline.lasting_factors._RANKS_AT_ONCE", 3)
+    parts = LastingFactors(cluster, seed=0).of_lanes(LANES, range(6))
+    np.testing.assert_array_equal(parts, whole)
+
+
 def test_random_places_are_uniform_over_the_free_ones() -> None:
     slow = [(2, 1.5, RANDOM), (1, 2.0, RANDOM), (1, 1.2, 1), (1, 1.0, RANDOM)]
     drawn = LastingFactors(cluster_of(slow), seed=0)

@@ -68,7 +68,7 @@ def test_limits() -> None:
     assert num_states(many) > MAX_STATES
     assert not is_exact(many)
     assert sum(comb(17, size) for size in range(5)) < MAX_STATES
-    long = cluster_of([(20, 1.5, RANDOM)], stages=12, replicas=4, microbatches=1024)
+    long = cluster_of([(20, 1.5, RANDOM)], stages=12, replicas=4, microbatches=2048)
     assert num_states(long) == 4096
     assert not is_exact(long)
     # Few states, but numbers of two kinds to tell apart.
