@@ -145,6 +145,8 @@ def _elsewhere(upstream: Integers, rank: Integers) -> Integers:
 def _levels(counts: Integers, upstream: Integers, second: Integers) -> Integers:
     """(operations,) levels: every rank does its next operation as soon as its inputs are there."""
     number = len(upstream)
+    if len(counts) == 1:
+        return np.arange(number)
     # two places more: what is always there (index -1) and what finished ranks wait for
     level = np.full(number + 2, _NEVER)
     level[-1] = -1

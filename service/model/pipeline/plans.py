@@ -6,7 +6,7 @@ from service.model.pipeline.plan import Plan, compiled
 MAX_CHUNK_MICROBATCHES = 262_144
 """Largest P M V: a plan of it takes some 100 megabytes and a quarter of a second."""
 
-MAX_HELD_OPERATIONS = 1_000_000
+MAX_HELD_OPERATIONS = 400_000
 """Of all plans held: those used longest ago go first, the last one always stays."""
 
 _HELD: dict[tuple[str, int, int, int], Plan] = {}

@@ -11,13 +11,12 @@ for ranks between the first and the last that have nothing to do.
 """
 
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from service.model.pipeline.operations import Integers
 from service.model.pipeline.plan import Plan
@@ -32,6 +31,8 @@ Span = tuple[int, int]
 _LEAST_USES = 3
 _MOST_TIMES = 6
 
+_NO_ROWS: Rows = np.empty(0, dtype=np.intp)
+
 
 class Level(NamedTuple):
     """Rows of the tables that one level works on.
@@ -39,7 +40,7 @@ class Level(NamedTuple):
     ranks      of the ends
     waiting    of the ends and of the messages, the same number; None if the messages are gathered
     gathered   of the messages, for each of `ranks`; two if operations have two inputs
-    times      of the times; None if `time_rows` are to be gathered
+    times      of the times; None if `time_rows`, else empty, are to be gathered
     jitter     the operations
     sent       of the messages, None if nobody reads them
     """
@@ -71,51 +72,95 @@ def program_of(plan: Plan) -> Program:
     return found
 
 
+class _Filled(NamedTuple):
+    """One entry for each rank of every level, from its first to its last one, idle or not.
+
+    bounds     (levels + 1,) of the entries of each level
+    first      (levels,) rank
+    entry      (operations,) the entry of each
+    level      (entries,) of each
+    """
+
+    bounds: Integers
+    first: Integers
+    entry: Integers
+    level: Integers
+
+    def spread(self, values: Integers, idle: ArrayLike) -> Rows:
+        """(entries,) of values (operations,); `idle` for ranks that have nothing to do."""
+        spread = np.empty(len(self.level), dtype=np.intp)
+        spread[:] = idle
+        spread[self.entry] = values
+        return spread
+
+
+def _filled(plan: Plan) -> _Filled:
+    first = plan.stage[plan.level_starts[:-1]]
+    widths = plan.stage[plan.level_starts[1:] - 1] + 1 - first
+    bounds = np.concatenate([[0], np.cumsum(widths)])
+    level = _levels(plan)
+    return _Filled(
+        bounds=bounds,
+        first=first,
+        entry=bounds[level] + plan.stage - first[level],
+        level=np.repeat(np.arange(plan.num_levels), widths),
+    )
+
+
+def _levels(plan: Plan) -> Integers:
+    """(operations,) the level of each."""
+    return np.repeat(np.arange(plan.num_levels), np.diff(plan.level_starts))
+
+
 def _compiled(plan: Plan) -> Program:
-    level = np.repeat(np.arange(plan.num_levels), np.diff(plan.level_starts))
-    slots = _slots(plan, level)
-    slot_of_level = np.array(slots)
+    filled, slots = _filled(plan), _slots(plan)
     num_messages = plan.stages * (1 + max(slots)) + 1
-    messages = [
-        np.where(
-            upstream < 0,
-            num_messages - 1,
-            slot_of_level[level[upstream]] * plan.stages + plan.stage[upstream],
-        )
+    inputs = [
+        filled.spread(_message_rows(plan, upstream, slots, num_messages), num_messages - 1)
         for upstream in (plan.upstream, plan.second_upstream)
     ]
     base_times = time_rows(plan)
-    ranks = _rank_spans(plan)
-    times = list(_time_rows(plan, base_times, ranks))
-    spans, gathered = _recurring(times, 1 + len(base_times.kind), _MOST_TIMES * plan.stages)
+    times = filled.spread(base_times.row, len(base_times.kind))
+    jitter = filled.spread(np.arange(plan.num_operations), plan.level_starts[:-1][filled.level])
+    waiting, to_gather = _reads(filled, inputs, num_messages - 1)
+    kept = _recurring(filled, times, 1 + len(base_times.kind), _MOST_TIMES * plan.stages)
+    sizes = np.diff(plan.level_starts).tolist()
+    ranks = filled.first.tolist()
     levels = []
-    bounds = pairwise(plan.level_starts.tolist())
-    for own, span, rows, slot in zip(bounds, ranks, times, slots, strict=True):
-        stage = plan.stage[own[0] : own[1]]
-        inputs = [source[own[0] : own[1]] for source in messages]
-        waiting, to_gather = _reads(span, stage, inputs, num_messages - 1)
-        first = slot * plan.stages
+    for index, (start, end) in enumerate(pairwise(filled.bounds.tolist())):
+        rank, width, slot = ranks[index], end - start, slots[index] * plan.stages
+        side_by_side = kept.spans.get(times[start:end].tobytes())
+        operation = int(jitter[start])
         levels.append(
             Level(
-                ranks=span,
-                waiting=waiting,
-                gathered=to_gather,
-                times=spans.get(rows.tobytes()),
-                time_rows=rows,
-                jitter=_jitter(span, stage, own[0]),
-                sent=None if slot < 0 else (first + span[0], first + span[1]),
+                ranks=(rank, rank + width),
+                waiting=waiting[index],
+                gathered=tuple(rows[start:end] for rows in to_gather[index]),
+                times=side_by_side,
+                time_rows=_NO_ROWS if side_by_side else times[start:end],
+                jitter=slice(operation, operation + width)
+                if width == sizes[index]
+                else jitter[start:end],
+                sent=None if slot < 0 else (slot + rank, slot + rank + width),
             )
         )
     return Program(
         levels=tuple(levels),
         num_messages=num_messages,
         base_times=base_times,
-        time_rows=gathered,
+        time_rows=kept.table,
     )
 
 
-def _slots(plan: Plan, level: Integers) -> list[int]:
+def _message_rows(plan: Plan, upstream: Integers, slots: list[int], num_messages: int) -> Integers:
+    """(operations,) the message of each input, the last row for none."""
+    slot = np.array(slots)[_levels(plan)[upstream]]
+    return np.where(upstream < 0, num_messages - 1, slot * plan.stages + plan.stage[upstream])
+
+
+def _slots(plan: Plan) -> list[int]:
     """(levels,) the slot that a level writes to, -1 if nobody reads what it ends."""
+    level = _levels(plan)
     last_read = np.full(plan.num_levels, -1)
     for upstream in (plan.upstream, plan.second_upstream):
         reads = upstream >= 0
@@ -136,66 +181,52 @@ def _slots(plan: Plan, level: Integers) -> list[int]:
     return slots
 
 
-def _rank_spans(plan: Plan) -> list[Span]:
-    """(levels,) from the first to the last rank."""
-    first = plan.stage[plan.level_starts[:-1]]
-    last = plan.stage[plan.level_starts[1:] - 1]
-    return list(zip(first.tolist(), (last + 1).tolist(), strict=True))
+class _Kept(NamedTuple):
+    """Times that lie side by side: spans by the bytes of the base rows, and those of the table."""
+
+    spans: dict[bytes, Span]
+    table: Rows
 
 
-def _time_rows(plan: Plan, base: TimeRows, ranks: list[Span]) -> Iterator[Rows]:
-    """For each level the rows of the base times, the row of no time where a rank is idle."""
-    for own, span in zip(pairwise(plan.level_starts.tolist()), ranks, strict=True):
-        yield _spread(base.row[slice(*own)], plan.stage[slice(*own)], span, len(base.kind))
-
-
-def _recurring(times: list[Rows], num_base: int, most: int) -> tuple[dict[bytes, Span], Rows]:
-    """Spans in the table of times by the bytes of the rows, and the base rows of that table."""
+def _recurring(filled: _Filled, times: Rows, num_base: int, most: int) -> _Kept:
+    """What levels have in common and what lies side by side anyway, up to `most` more rows."""
     spans: dict[bytes, Span] = {}
     table = [np.arange(num_base, dtype=np.intp)]
     end = num_base
-    for key, uses in Counter(rows.tobytes() for rows in times).most_common():
+    bounds = pairwise(filled.bounds.tolist())
+    uses = Counter(times[first:last].tobytes() for first, last in bounds)
+    for key, number in uses.most_common():
         rows = np.frombuffer(key, dtype=np.intp)
-        if _lie_side_by_side(rows):
+        if (np.diff(rows) == 1).all():
             spans[key] = int(rows[0]), int(rows[-1]) + 1
-        elif uses >= _LEAST_USES and end - num_base + len(rows) <= most:
+        elif number >= _LEAST_USES and end - num_base + len(rows) <= most:
             spans[key] = end, end + len(rows)
             table.append(rows)
             end += len(rows)
-    return spans, np.concatenate(table)
+    return _Kept(spans, np.concatenate(table))
 
 
 def _reads(
-    ranks: Span, stage: Integers, inputs: list[Integers], nothing: int
-) -> tuple[tuple[Span, Span] | None, tuple[Rows, ...]]:
-    """What waits for what, as one pair of spans or as rows to gather."""
-    waits = [(rows != nothing).nonzero()[0] for rows in inputs]
-    if len(waits[0]) and not len(waits[1]):
-        ends, messages = stage[waits[0]], inputs[0][waits[0]]
-        if _lie_side_by_side(ends) and _lie_side_by_side(messages):
-            first, other, number = int(ends[0]), int(messages[0]), len(ends)
-            return ((first, first + number), (other, other + number)), ()
-    return None, tuple(
-        _spread(rows, stage, ranks, nothing)
-        for rows, there in zip(inputs, waits, strict=True)
-        if len(there)
-    )
-
-
-def _lie_side_by_side(rows: Rows) -> bool:
-    """Whether they can be a slice."""
-    return bool((np.diff(rows) == 1).all())
-
-
-def _spread(values: Rows, stage: Integers, ranks: Span, idle: int) -> Rows:
-    """Values for each of `ranks`, `idle` for those that have nothing to do."""
-    spread = np.full(ranks[1] - ranks[0], idle, dtype=np.intp)
-    spread[stage - ranks[0]] = values
-    return spread
-
-
-def _jitter(ranks: Span, stage: Integers, first: int) -> slice | Rows:
-    """The operations of a level; an idle rank has any of them, its time is 0 anyway."""
-    if len(stage) == ranks[1] - ranks[0]:
-        return slice(first, first + len(stage))
-    return _spread(np.arange(first, first + len(stage)), stage, ranks, first)
+    filled: _Filled, inputs: list[Rows], nothing: int
+) -> tuple[list[tuple[Span, Span] | None], list[list[Rows]]]:
+    """For each level what waits for what: a pair of spans, or the inputs to gather."""
+    num_levels = len(filled.first)
+    entries = [(rows != nothing).nonzero()[0] for rows in inputs]
+    numbers = [np.bincount(filled.level[some], minlength=num_levels) for some in entries]
+    some, level = entries[0], filled.level[entries[0]]
+    message = inputs[0][some]
+    follows = (np.diff(some) == 1) & (np.diff(message) == 1) & (np.diff(level) == 0)
+    followers = np.bincount(level[1:][follows], minlength=num_levels)
+    is_span = (numbers[0] > 0) & (followers == numbers[0] - 1) & (numbers[1] == 0)
+    waiting: list[tuple[Span, Span] | None] = [None] * num_levels
+    for index in is_span.nonzero()[0].tolist():
+        place = int(np.searchsorted(level, index))
+        rank = int(some[place] - filled.bounds[index] + filled.first[index])
+        row, number = int(message[place]), int(numbers[0][index])
+        waiting[index] = (rank, rank + number), (row, row + number)
+    has = [((number > 0) & ~is_span).tolist() for number in numbers]
+    gathered = [
+        [rows for rows, there in zip(inputs, both, strict=True) if there]
+        for both in zip(*has, strict=True)
+    ]
+    return waiting, gathered
