@@ -34,6 +34,7 @@ PER_STEP: dict[str, Any] = {"transient": None, "replica": None, "common": None, 
 
 # More lines than these are quicker integrated together.
 _FEW_LINES = 4
+_MOST_ROUNDS, _SETTLED = 16, 1e-12
 
 Codes = NDArray[np.int8]
 
@@ -150,10 +151,32 @@ def _of_distinct(columns: Columns, fleet: Fleet) -> tuple[Factors, Codes]:
     # Who stands by depends on the whole cluster: no product of ranks, hence no step quantiles.
     spread = _of_clusters(columns, averaged)
     step = _mean_only(spread.mean)
-    slowest = step
+    factors = _factors(columns, fleet, step, step, spread.mean_se)
     if averaged.lines is not None:
-        slowest = _mean_only(_of_clusters(columns, replace(averaged, lines=None)).mean)
-    return _factors(columns, fleet, slowest, step, spread.mean_se), spread.method
+        slowest = _weighed_alike(columns, replace(averaged, lines=None), spread.mean)
+        factors = replace(factors, slowest=_mean_only(slowest))
+        if averaged.rest_lines is not None and averaged.episodes is not None:
+            rest = replace(averaged, lines=averaged.rest_lines, rest_lines=None)
+            factors = replace(factors, rest=_weighed_alike(columns, rest, spread.mean))
+    return factors, spread.method
+
+
+def _weighed_alike(columns: Columns, part: Fleet, step: Floats) -> Floats:
+    """(points,) mean of a part of the step, states of episodes weighed by the steps that they see.
+
+    The weight of a state is that of 1 / (outside + step), and the step is the part and what is
+    beyond it: that is as good as outside. The differences of means are then means of differences.
+    """
+    if part.episodes is None:
+        return _of_clusters(columns, part).mean
+    beyond = np.zeros(part.num_points)
+    for _ in range(_MOST_ROUNDS):
+        outside = part.outside_ratio + beyond
+        found = _of_clusters(columns, replace(part, outside_ratio=outside)).mean
+        before, beyond = beyond, step - found
+        if np.abs(beyond - before).max() < _SETTLED:
+            break
+    return found
 
 
 def _factors(

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from service.model.columns import Columns, columns_of, joined
@@ -94,6 +94,7 @@ def test_a_faster_link_never_hurts(way: str, seed: int, factor: float) -> None:
 
 @settings(max_examples=10, deadline=None)
 @given(seed=SEEDS)
+@example(seed=570467)
 def test_the_last_bucket_is_never_hidden(seed: int) -> None:
     found = results(quick(seed, "buckets"))
     slack = 1e-9 * found["step_mean_ms"]
@@ -253,3 +254,30 @@ def test_causes_are_what_steps_shorten_by_without_them(way: str, seed: int) -> N
     after = results({**document, "variability": {}, "slow_groups": []})["step_mean_ms"]
     wanted = pytest.approx(per_ms * (last - after), rel=1e-6, abs=1e-7 * available)
     assert found["gpu_hours_slow_groups"] * extra == wanted
+
+
+@pytest.mark.parametrize("standing", ["num_spare_gpus", "num_evicted_gpus"])
+@pytest.mark.parametrize("load", [30.0, 113.0])
+def test_parts_of_steps_are_weighed_alike_where_gpus_stand_by(standing: str, load: float) -> None:
+    """Communication that only its last bucket shows of adds that to the steps of every state."""
+    document: dict[str, Any] = {
+        "num_gpus": 3,
+        "compute_ms": 100.0,
+        "load_ms": load,
+        "variability": {
+            "persistent": {"kind": "gamma", "cv": 0.02},
+            "replica": {"kind": "normal", "cv": 0.01},
+            "episodes": {"rate_per_gpu_day": 0.5, "mean_hours": 6.0, "severity": 1.4},
+        },
+        "communication": {"kind": "fixed", "allreduce_ms": 2.0},
+        "overlap": {"kind": "buckets", "num_buckets": 4},
+        standing: 1,
+        "draws": 64,
+    }
+    plain = results(document)
+    assert plain["exposed_communication_ms"] == pytest.approx(0.5, rel=1e-9)
+    hidden = results({**document, "overlap": {**document["overlap"], "load_prefetch": True}})
+    assert hidden["exposed_communication_ms"] == pytest.approx(0.5, rel=1e-9)
+    assert (hidden["exposed_load_ms"] == pytest.approx(0, abs=1e-9)) == (load == 30)
+    parts = ("slowest_compute_mean_ms", "exposed_communication_ms", "exposed_load_ms")
+    assert sum(hidden[name] for name in parts) == pytest.approx(hidden["step_mean_ms"], rel=1e-9)
