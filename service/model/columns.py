@@ -75,12 +75,29 @@ class Columns:
             name: None if (key := getattr(self, name)) is None else key[rows]
             for name in ("barrier_key", "step_key", "size_key")
         }
-        return replace(self, num_points=num_points, values=values, **keys)
+        part = replace(self, num_points=num_points, values=values, **keys)
+        for name in _KEPT_BY_POINT & self.kept.keys():
+            part.kept[name] = type(self.kept[name])(*(column[rows] for column in self.kept[name]))
+        return part
+
+
+_KEPT_BY_POINT: set[str] = set()
+"""Names of kept functions that find (points,) each: parts of the columns need not ask again."""
+
+
+def kept_by_point(function: Callable[[Columns], Found]) -> Callable[[Columns], Found]:
+    """As `kept_with_columns`, of a function that finds a named tuple of (points,) columns."""
+    _KEPT_BY_POINT.add(_name_of(function))
+    return kept_with_columns(function)
+
+
+def _name_of(function: Callable[..., Any]) -> str:
+    return f"{function.__module__}.{function.__qualname__}"
 
 
 def kept_with_columns(function: Callable[[Columns], Found]) -> Callable[[Columns], Found]:
     """A function of columns that is asked for more than once; nobody writes to what it found."""
-    name = f"{function.__module__}.{function.__qualname__}"
+    name = _name_of(function)
 
     @wraps(function)
     def kept(columns: Columns) -> Found:

@@ -79,7 +79,7 @@ class Fleet:
                            where something varies from step to step, otherwise the lines do
     pipeline               stages that have to be simulated, all of one plan: `num_gpus` is then one
                            class, slow GPUs and local steps are among the shape's, `num_backup` are
-                           replicas, and the lines hold at nominal speed only
+                           replicas, and there are no lines
     """
 
     num_gpus: Floats
@@ -126,7 +126,8 @@ class Fleet:
     @property
     def is_plain(self) -> bool:
         """Whether a step takes what its slowest GPU takes, and no more is to it."""
-        return self.lines is None and self.round_steps is None and self.pattern is None
+        special = (self.lines, self.round_steps, self.pattern, self.pipeline)
+        return all(part is None for part in special)
 
     @property
     def stands_by_lastingly(self) -> bool:

@@ -45,9 +45,10 @@ def evaluate(columns: Columns, *, with_spread: bool = True) -> Results:
         part = evaluate(columns.part(sound), with_spread=with_spread)
         return _scattered(part, sound, failure)
     ratios = time_ratios(columns)
+    # First: what is found here need not be found again for each structure.
+    nominal = nominal_of(columns)
     structures = structures_of(columns)
     factors, method = steps_of(structures)
-    nominal = nominal_of(columns)
     found: dict[str, NDArray[Any]] = dict(loss_columns(columns, factors, nominal, ratios.share))
     found |= exchange_columns(columns, nominal, found)
     found |= pipeline_columns(columns, structures)

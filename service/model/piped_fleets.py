@@ -1,5 +1,6 @@
 """Jobs with pipelines as fleets: replicas as the ranks of a barrier, or stages to be simulated."""
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -8,6 +9,7 @@ from service.model.active import num_backup
 from service.model.columns import Columns, Floats
 from service.model.exchange.lines import Lines, highest, scaled
 from service.model.exchange.serial import serial_of
+from service.model.fleet import Fleet
 from service.model.pipelines import (
     are_stages_simulated,
     makespan_lines_of,
@@ -95,15 +97,20 @@ def _as_ranks(columns: Columns) -> dict[str, Any]:
 
 
 def _staged(columns: Columns) -> dict[str, Any]:
-    """GPUs in stages; the lines hold at nominal speed only."""
+    """GPUs in stages; what a step takes at nominal speed is told by `with_nominal_step`."""
     around, compute = beside(columns), compute_ms(columns)
-    nominal = np.maximum(nominal_pipeline(columns).makespan_ms, around.floor)
     gpus = (columns["num_gpus"] + columns["num_spare_gpus"]).astype(np.float64)
-    at_nominal = ((nominal + around.step_shift) / compute)[np.newaxis]
     return {
         "num_gpus": gpus[np.newaxis],
         "mean": np.ones((1, columns.num_points)),
         "outside_ratio": (columns["load_ms"] - around.hidden + around.waited) / compute,
-        "lines": Lines(at_nominal, np.zeros_like(at_nominal)),
         "pipeline": shape_of(columns, around.floor),
     }
+
+
+def with_nominal_step(columns: Columns, fleet: Fleet) -> Fleet:
+    """A fleet of stages whose lines hold at nominal speed, and nowhere else."""
+    around = beside(columns)
+    nominal = np.maximum(nominal_pipeline(columns).makespan_ms, around.floor)
+    at_nominal = ((nominal + around.step_shift) / compute_ms(columns))[np.newaxis]
+    return replace(fleet, lines=Lines(at_nominal, np.zeros_like(at_nominal)))

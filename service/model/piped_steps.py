@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 from service.model.causes import Factors, without_causes
 from service.model.columns import Columns, Floats
 from service.model.fleet import Fleet
-from service.model.piped_fleets import beside
+from service.model.piped_fleets import beside, with_nominal_step
 from service.model.pipeline.simulate import Piped, simulate_pipelines
 from service.model.pipelines import nominal_pipeline
 from service.model.results import METHODS
@@ -22,6 +22,7 @@ Codes = NDArray[np.int8]
 
 def piped_factors(columns: Columns, fleet: Fleet) -> tuple[Factors, Codes]:
     """Of points of one plan whose stages are simulated."""
+    fleet = with_nominal_step(columns, fleet)
     found = _simulated(columns, fleet)
     shift = _ratio(columns, beside(columns).step_shift)
     step = Slowest(

@@ -14,8 +14,7 @@ from service.model.columns import Columns, Floats
 from service.model.exchange.lines import scaled
 from service.model.fleet import Fleet
 from service.model.fleets import Structure
-from service.model.pipeline.peaks import peak_microbatches_in_flight
-from service.model.pipeline.plans import plan_of
+from service.model.pipeline.plans import peak_of
 from service.model.pipeline.replica_makespans import replica_makespans
 from service.model.pipelines import by_plan, makespan_lines_of, nominal_pipeline
 from service.model.results import PIPELINE_COLUMNS
@@ -58,8 +57,7 @@ def pipeline_columns(columns: Columns, structures: Sequence[Structure]) -> dict[
             for name, values in _of_structure(part, fleet).items():
                 found[name][rows] = values
     for name, sizes, rows in by_plan(columns, np.flatnonzero(has_pipeline(columns))):
-        peaks = peak_microbatches_in_flight(plan_of(name, *sizes))
-        found["peak_microbatches_in_flight"][rows] = peaks.max()
+        found["peak_microbatches_in_flight"][rows] = peak_of(name, *sizes)
     return found
 
 

@@ -12,7 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.model.active import is_active, occupancy, spikes_are_active
-from service.model.columns import COUNT, PLACEMENT, SPEED, Columns, Floats, kept_with_columns
+from service.model.columns import (
+    COUNT,
+    PLACEMENT,
+    SPEED,
+    Columns,
+    Floats,
+    kept_by_point,
+    kept_with_columns,
+)
 from service.model.exchange.lines import Lines, joined
 from service.model.nominal_makespans import Makespans
 from service.model.pipeline.schedule import Sizes
@@ -129,7 +137,7 @@ class NominalPipeline(NamedTuple):
     is_closed: Mask
 
 
-@kept_with_columns
+@kept_by_point
 def nominal_pipeline(columns: Columns) -> NominalPipeline:
     """At every point; without a pipeline a makespan is the compute."""
     compute = compute_ms(columns)

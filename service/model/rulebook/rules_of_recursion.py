@@ -2,15 +2,15 @@
 
 import numpy as np
 
-from service.model.columns import Columns, columns_of
+from service.model.columns import COUNT, PLACEMENT, SPEED, Columns, columns_of
 from service.model.fields import Scenario
-from service.model.fleets import structures_of
 from service.model.laws.law import Floats
 from service.model.pipeline.fixed_places import MAX_WORST_PLACEMENTS, num_worst_placements
 from service.model.pipeline.shape import WORST
 from service.model.recursion.lengths import MAX_RANK_STEPS
 from service.model.rulebook.rule import Mask, Rule, Said
 from service.model.simulated_points import MAX_OPERATIONS, operations, rank_steps
+from service.model.stage_sizes import num_stages
 
 
 def _too_long(columns: Columns) -> Mask:
@@ -32,11 +32,13 @@ def _say_too_long(scenario: Scenario) -> tuple[str, str]:
 
 def _num_placements(columns: Columns) -> Floats:
     found = np.zeros(columns.num_points)
-    for rows, _, fleet in structures_of(columns):
-        shape = fleet.pipeline
-        if shape is not None:
-            count = np.where(shape.slow_placement == WORST, shape.slow_count, 0)
-            found[rows] = num_worst_placements(shape.stages, count, shape.slow_factor)
+    of_worst = np.where(columns[PLACEMENT] == WORST, columns[COUNT], 0)
+    stages = num_stages(columns)
+    asked = np.any(of_worst > 0, axis=1)
+    for size in np.unique(stages[asked]).tolist():
+        rows = np.flatnonzero(asked & (stages == size))
+        slowness = 1 / columns[SPEED][rows].T
+        found[rows] = num_worst_placements(int(size), of_worst[rows].T, slowness)
     return found
 
 
