@@ -31,8 +31,9 @@ class TimelineIn(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
             Draw,
             Meta(
                 description="`nominal`: everything at nominal speed; `drawn`: one step by the "
-                "scenario's `seed`, the same as in `ranks` of an evaluation. Default: drawn where "
-                "GPUs differ or anything varies."
+                "scenario's `seed`, the same as in `ranks` of an evaluation, with slow GPUs where "
+                "their `placement` says, random ones on the first that are free. Default: drawn "
+                "where GPUs differ or anything varies."
             ),
         ]
         | None

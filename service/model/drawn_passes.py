@@ -93,6 +93,13 @@ class DrawnStep:
         slowest: Floats = self._of_replicas(self.factor).max(axis=2)
         return slowest
 
+    def slowest_gpus(self, replica: int) -> NDArray[np.intp]:
+        """(stages,) number of the slowest GPU of each stage of one replica, jitter aside."""
+        slowest = self._of_replicas(self.factor)[replica].argmax(axis=1)
+        ranks = self._of_replicas(self.rank)[replica]
+        found: NDArray[np.intp] = np.take_along_axis(ranks, slowest[:, np.newaxis], axis=1)[:, 0]
+        return found
+
     def operation_factors(self, replica: int) -> Floats | None:
         """(operations, 1) of one replica where single operations vary, own factors included."""
         if self.jitter is None:

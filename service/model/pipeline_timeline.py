@@ -3,7 +3,7 @@
 Design page "The model", section 7.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import cast
 
 import numpy as np
@@ -13,7 +13,6 @@ from service.model.columns import Columns, columns_of
 from service.model.drawn_passes import DrawnStep, TooManyOperationsError
 from service.model.drawn_pipelines import drawn_step, nominal_step
 from service.model.fields import Scenario
-from service.model.laws.law import Floats
 from service.model.piped_fleets import beside, with_hidden_load
 from service.model.pipeline.engine import Ends, ends
 from service.model.pipeline.operations import FORWARD_BACKWARD, KINDS
@@ -90,7 +89,8 @@ def _document(step: DrawnStep, draw: Draw, replica: int, slowest_ms: float | Non
     makespan = float(found.ends.max())
     phases = list(_phases(step.columns, makespan, slowest_ms))
     begin = next(phase.start_ms for phase in phases if phase.kind == "pass")
-    stages = list(_stages(plan, found, factor, begin))
+    gpus = step.slowest_gpus(replica).tolist()
+    stages = list(_stages(plan, found, zip(factor.tolist(), gpus, strict=True), begin))
     busy = sum(stage.busy_ms for stage in stages)
     return Timeline(
         draw=draw,
@@ -134,16 +134,20 @@ def _phases(columns: Columns, makespan: float, slowest_ms: float | None) -> Iter
             at += length
 
 
-def _stages(plan: Plan, found: Ends, factor: Floats, begin: float) -> Iterator[TimelineStage]:
+def _stages(
+    plan: Plan, found: Ends, slowest: Iterable[tuple[float, int]], begin: float
+) -> Iterator[TimelineStage]:
+    """`slowest` are the factor and the number of each stage's slowest GPU."""
     starts, stops = found.starts[:, 0], found.ends[:, 0]
     peaks = peak_microbatches_in_flight(plan).tolist()
     makespan = float(stops.max())
-    for stage in range(plan.stages):
+    for stage, (factor, gpu) in enumerate(slowest):
         own = np.flatnonzero(plan.stage == stage)
         busy = float((stops[own] - starts[own]).sum())
         yield TimelineStage(
             stage=stage,
-            factor=float(factor[stage]),
+            factor=factor,
+            slowest_gpu=gpu,
             busy_ms=busy,
             idle_ms=max(makespan - busy, 0.0),
             peak_microbatches_in_flight=peaks[stage],

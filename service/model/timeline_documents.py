@@ -48,6 +48,9 @@ class TimelineStage(Struct, frozen=True, kw_only=True):
             "per_op_jitter aside: the factor of its slowest GPU."
         ),
     ]
+    slowest_gpu: Annotated[
+        int, Meta(description="The number of that GPU, as in `ranks` of an evaluation.")
+    ]
     busy_ms: float
     idle_ms: Annotated[float, Meta(description="Of the replica's pass, makespan_ms less busy_ms.")]
     peak_microbatches_in_flight: float

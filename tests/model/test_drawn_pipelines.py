@@ -159,6 +159,9 @@ def test_gpus_that_stand_by_are_the_slowest_ones() -> None:
     drawn = normal(5, 2, 19)
     working = np.sort(np.argsort(drawn)[:16])
     assert lasting.rank.tolist() == working.tolist()
+    of_stages = working[8:].reshape(STAGES, SIZE)
+    slowest = [int(max(pair, key=drawn.__getitem__)) for pair in of_stages]
+    assert lasting.slowest_gpus(1).tolist() == slowest
     check(lasting, drawn[working])
 
 

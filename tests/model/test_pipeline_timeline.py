@@ -111,6 +111,7 @@ def test_a_slow_gpu_is_drawn_where_it_sits_and_others_wait() -> None:
     # Stage 1 takes 2 and 4 ms: 1 + 2 x (2 + 4) + 2.
     assert (found.draw, found.replica, found.num_replicas) == ("drawn", 0, 3)
     assert [stage.factor for stage in found.stages] == [1, 2]
+    assert [stage.slowest_gpu for stage in found.stages] == [0, 1]
     assert found.makespan_ms == 15
     other = timeline_of(asked, replica=2)
     assert phases(other) == [("load", 0, 1), ("pass", 1, 10), ("wait", 10, 16)]
