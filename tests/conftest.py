@@ -11,10 +11,16 @@ from pathlib import Path
 from uuid import uuid4
 
 import pytest
+from hypothesis import settings
 from sqlalchemy import create_engine, text
 
 from service.db import migrate
 from service.db.engine import Database
+
+# New examples belong where somebody looks at them: CI tells whether a change broke what was sound.
+settings.register_profile("ci", derandomize=True)
+if os.environ.get("CI"):
+    settings.load_profile("ci")
 
 TEMPLATE = "trainard_template"
 INSTALL = "apt-get update && apt-get install -y --no-install-recommends postgresql"
