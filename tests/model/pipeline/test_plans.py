@@ -3,7 +3,7 @@ import tracemalloc
 import pytest
 
 from service.model.pipeline import plans
-from service.model.pipeline.plans import MAX_CHUNK_MICROBATCHES, plan_of
+from service.model.pipeline.plans import MAX_CHUNK_MICROBATCHES, peak_of, plan_of
 
 
 def test_a_plan_is_compiled_once() -> None:
@@ -44,3 +44,10 @@ def test_too_large_sizes_are_refused_before_memory_is_taken() -> None:
         plan_of("interleaved_zb1p", 10**6, 10**9, 4)
     assert tracemalloc.get_traced_memory()[1] < 100_000
     tracemalloc.stop()
+
+
+def test_peak_of_the_stage_with_most() -> None:
+    assert peak_of("1f1b", 4, 16, 1) == 4
+    assert peak_of("interleaved_1f1b", 4, 16, 2) == 5.5
+    with pytest.raises(ValueError, match="nearest: 4 stages, 16 micro-batches, 1 chunks"):
+        peak_of("1f1b", 4, 16, 2)
