@@ -5,6 +5,8 @@ everything lasts, all steps of a cluster are alike, and what is drawn of a step 
 cluster. Both together are not covered, nor are episodes and autocorrelation.
 """
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -12,6 +14,7 @@ from service.model.clusters.sampled_spread import sampled
 from service.model.clusters.spread_types import (
     CLOSED_FORM,
     MONTE_CARLO,
+    QUADRATURE,
     SPREAD_PROBABILITIES,
     Spread,
     empty_spread,
@@ -61,8 +64,20 @@ def _is_correlated(cluster: OneCluster) -> bool:
 
 
 def _of_steps(piped: Piped, cluster: OneCluster, num_steps: Floats) -> Spread:
+    """The noise of a window is known better than what it lies about, where that was sampled."""
     num_rounds = np.maximum(num_steps / cluster.shape.round_steps, 1.0)
-    return normal_spread(piped.mean, piped.variance / num_rounds, cluster.fleet.outside_ratio)
+    rho = cluster.fleet.outside_ratio
+    found = normal_spread(piped.mean, piped.variance / num_rounds, rho)
+    if piped.is_exact[0]:
+        found.method[:] = CLOSED_FORM if piped.variance[0] == 0 else QUADRATURE
+        return found
+    return replace(
+        found,
+        quantiles_se=np.broadcast_to(piped.mean_se[:, np.newaxis], found.quantiles.shape),
+        mean_se=piped.mean_se,
+        reciprocal_mean_se=piped.mean_se / (rho + piped.mean) ** 2,
+        method=np.full(len(rho), MONTE_CARLO, dtype=np.int8),
+    )
 
 
 def _of_placements(cluster: OneCluster) -> Spread:

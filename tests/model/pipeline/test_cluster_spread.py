@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from service.model.clusters.spread_types import CLOSED_FORM, MONTE_CARLO, Spread
+from service.model.clusters.spread_types import CLOSED_FORM, MONTE_CARLO, QUADRATURE, Spread
 from service.model.pipeline.cluster_spread import spread_of_pipelines
 from service.model.pipeline.shape import RANDOM
 from service.model.pipeline.simulate import simulate_pipelines
@@ -26,6 +26,11 @@ def test_noise_of_independent_steps(round_steps: int) -> None:
     piped = simulate_pipelines(piped_fleet(**given), ints(0), ints(4000))
     assert found.mean[0] == piped.mean[0]
     assert found.quantiles[0, 1] == piped.mean[0]
+    # What the quantiles lie about is as uncertain as the mean.
+    assert found.quantiles_se.tolist() == [[piped.mean_se[0]] * 3]
+    assert found.mean_se.tolist() == piped.mean_se.tolist()
+    assert found.reciprocal_mean_se[0] == piped.mean_se[0] / (0.3 + piped.mean[0]) ** 2
+    assert found.method[0] == MONTE_CARLO
     width = found.quantiles[0, 2] - found.quantiles[0, 0]
     assert width == pytest.approx(2 * 1.2815515655 * sd, rel=0.06)
     assert found.reciprocal_sd[0] == pytest.approx(sd / (0.3 + steps.mean()) ** 2, rel=0.06)
@@ -77,6 +82,14 @@ def test_nothing_varies() -> None:
     found = _spread({"slow": [(1, 1.5, 1)]})
     np.testing.assert_allclose(found.quantiles[0], found.mean[0], rtol=1e-15)
     assert found.reciprocal_sd[0] == 0
+    assert found.method[0] == CLOSED_FORM
+
+
+def test_noise_of_spikes_is_known_without_sampling() -> None:
+    found = _spread({"spikes": (0.01, 2.0)}, num_steps=1e6)
+    assert found.method[0] == QUADRATURE
+    assert found.quantiles_se.tolist() == [[0, 0, 0]]
+    assert found.reciprocal_sd[0] > 0
 
 
 @pytest.mark.parametrize(
