@@ -20,6 +20,7 @@ from service.api import (
     evaluations,
     export_files,
     exports,
+    pipeline_search,
     problem_pages,
     profiles,
     publications,
@@ -28,6 +29,7 @@ from service.api import (
     results,
     solve,
     system,
+    timeline,
 )
 from service.api.batch_watch import BatchWatch
 from service.api.edge import GuardedApp
@@ -46,7 +48,9 @@ from service.settings import Settings
 ROUTES: tuple[Iterable[HTTPRouteHandler], ...] = (
     evaluations.routes,
     solve.routes,
+    timeline.routes,
     remedies.routes,
+    pipeline_search.routes,
     communication.routes,
     profiles.routes,
     rates.routes,

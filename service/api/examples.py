@@ -11,6 +11,18 @@ SCENARIO: dict[str, Any] = {
     "slow_groups": [{"count": 1, "speed_fraction": 0.7}],
 }
 
+# The founding page's 8 GPUs of which 2 or 3 work: 8 stages, 4 micro-batches.
+EIGHT_STAGES: dict[str, Any] = {
+    "num_gpus": 8,
+    "pipeline": {
+        "schedule": "1f1b",
+        "stages": 8,
+        "microbatches": 4,
+        "forward_ms": 10,
+        "backward_ms": 20,
+    },
+}
+
 BATCH_EXAMPLES: dict[str, Any] = {
     "one slow GPU over cluster sizes": {
         "name": "one-slow-gpu",
@@ -46,6 +58,17 @@ BATCH_EXAMPLES: dict[str, Any] = {
                     },
                 ],
                 "headline": {"num_gpus": 1024, "variability.transient": None},
+            }
+        ],
+    },
+    "how many of 8 GPUs in a pipeline work, by its micro-batches": {
+        "name": "pipeline-bubbles",
+        "items": [
+            {
+                "custom_id": "eight-stages",
+                "name": "8 stages",
+                "scenario": EIGHT_STAGES,
+                "axes": [{"path": "pipeline.microbatches", "values": [1, 3, 4, 8, 32]}],
             }
         ],
     },
@@ -89,6 +112,14 @@ FAR: dict[str, Any] = {
     "synchronization": {"kind": "local_steps", "steps": 100},
 }
 
+# A model in 8 stages, 4 micro-batches a step: of each 8 GPUs fewer than 3 work on average.
+PIPED: dict[str, Any] = {
+    "num_gpus": 64,
+    "compute_ms": 300,
+    "communication": {"kind": "fixed", "allreduce_ms": 80},
+    "pipeline": {"schedule": "1f1b", "stages": 8, "microbatches": 4, "p2p_ms": 0.5},
+}
+
 EVALUATIONS: dict[str, Any] = {
     "one slow GPU among 1 024": {"scenario": SCENARIO},
     "every step varies by 5 %": {"scenario": VARIED, "ranks_limit": 8},
@@ -117,6 +148,7 @@ EVALUATIONS: dict[str, Any] = {
         "ranks_limit": 0,
     },
     "two far sites that exchange every 100 steps": {"scenario": FAR, "ranks_limit": 0},
+    "8 GPUs in a pipeline, of which 3 work": {"scenario": EIGHT_STAGES},
     "gradients one step late, simulated": {
         "scenario": {
             **SCENARIO,
@@ -136,7 +168,69 @@ EVALUATIONS: dict[str, Any] = {
     },
 }
 
+TIMELINES: dict[str, Any] = {
+    "8 stages and 4 micro-batches": {"scenario": EIGHT_STAGES},
+    "the slowest replica, with a slow GPU at its last stage and jitter": {
+        "scenario": {
+            **EIGHT_STAGES,
+            "num_gpus": 32,
+            "load_ms": 5,
+            "communication": {"kind": "fixed", "allreduce_ms": 20},
+            "slow_groups": [{"count": 1, "speed_fraction": 0.7, "placement": 7}],
+        },
+        "overrides": {
+            "pipeline.p2p_ms": 0.5,
+            "pipeline.per_op_jitter": {"kind": "lognormal", "cv": 0.05},
+        },
+        "draw": "drawn",
+    },
+}
+
+PIPELINE_SEARCHES: dict[str, Any] = {
+    "what else could be done with 64 GPUs that hold no more than now": {
+        "scenario": PIPED,
+        "search": {"max_activation_ratio": 1, "max_parameter_ratio": 1},
+    },
+    "sizes and schedules of your own, at most 8 micro-batches in flight": {
+        "scenario": PIPED,
+        "search": {
+            "stages": [4, 8, 16],
+            "microbatches": [8, 16, 32],
+            "chunks_per_stage": [1, 2],
+            "schedules": ["1f1b", "interleaved_1f1b", "zb_h1", "zbv"],
+            "max_microbatches_in_flight": 8,
+            "limit": 5,
+        },
+    },
+    "with money, where rates of this GPU type are stored": {
+        "scenario": PIPED,
+        "search": {"stages": [8]},
+        "pricing": {"gpu_type": "H100-SXM"},
+        "currency": "EUR",
+        "start_on": "2026-12-01",
+    },
+}
+
 QUESTIONS: dict[str, Any] = {
+    "fewest micro-batches that lose at most a tenth to the bubble": {
+        "scenario": PIPED,
+        "unknown": {"path": "pipeline.microbatches", "maximum": 1024},
+        "seek": "smallest",
+        "target": {"column": "bubble_fraction", "at_most": 0.1},
+    },
+    "most stages that spend at most half of their time in bubbles": {
+        "scenario": PIPED,
+        "unknown": {"path": "pipeline.stages"},
+        "seek": "largest",
+        "target": {"column": "bubble_fraction", "at_most": 0.5},
+    },
+    "longest hand-over between stages for 30 % efficiency": {
+        "scenario": PIPED,
+        "unknown": {"path": "pipeline.p2p_ms"},
+        "seek": "largest",
+        "target": {"column": "efficiency_fraction", "at_least": 0.3},
+        "tolerance": 1e-6,
+    },
     "largest cluster that stays 90 % efficient": {
         "scenario": VARIED,
         "unknown": {"path": "num_gpus"},

@@ -7,7 +7,7 @@ from litestar.handlers import HTTPRouteHandler
 from service.api.answers import json_answer
 from service.api.bodies import read_body
 from service.api.contract import Answer, ApiRequest, ApiResponse, Contract, operation
-from service.api.examples import LINKED, SCENARIO
+from service.api.examples import LINKED, PIPED, SCENARIO
 from service.api.parameters import refuse_query
 from service.api.transactions import actor_of, in_turn, read, shows_no_costs
 from service.jobs import remedies
@@ -28,7 +28,9 @@ from service.jobs.remedy_documents import RemediesIn, RemediesOut
         "them: so hot spares and backup workers pay for themselves, and evicted GPUs are no longer "
         "held. Local steps and staleness gain speed and may need more steps for the same progress; "
         "none are assumed: `break_even_extra_steps_fraction` says how many would eat the gain, "
-        "`extra_steps_fraction` of the request takes your own. With `currency`, and a GPU type "
+        "`extra_steps_fraction` of the request takes your own. Remedies of a pipeline do the same "
+        "job on the same GPUs with other micro-batches, chunks, schedules or stages, and say what "
+        "a GPU then holds in memory. With `currency`, and a GPU type "
         "from `profile` or `pricing`, dated rates give money; without the scope costs:read it is "
         "withheld. Nothing is stored.",
         tag="Evaluations",
@@ -46,6 +48,15 @@ from service.jobs.remedy_documents import RemediesIn, RemediesOut
                         "intra_link": {"latency_us": 1, "bandwidth_gigabytes_per_s": 450},
                     },
                     {"kind": "compress_gradients", "compression_ratios": [4], "compression_ms": 5},
+                ],
+            },
+            "what would help a pipeline with few micro-batches": {
+                "scenario": PIPED,
+                "remedies": [
+                    {"kind": "more_microbatches", "microbatches": [8, 16, 32]},
+                    {"kind": "interleave_stages", "chunks_per_stage": [2, 4]},
+                    {"kind": "change_schedule"},
+                    {"kind": "fewer_stages", "stages": [4, 2]},
                 ],
             },
             "how many hot spares pay": {

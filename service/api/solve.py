@@ -27,8 +27,8 @@ from service.jobs.solve_documents import SolveIn, SolveOut
         "numbers are so up to `tolerance`. Values that break a rule are out of the range, and "
         "`range_end` says which. That no value keeps the promise is an answer too, with the value "
         "that comes nearest. So are found, for example, the bandwidth for 95 % utilization, the "
-        "fewest local steps for a target, the staleness that hides a delay, or the largest round "
-        "trip. Nothing is stored.",
+        "fewest local steps for a target, the staleness that hides a delay, the largest round "
+        "trip, the fewest micro-batches of a pipeline, or its most stages. Nothing is stored.",
         tag="Evaluations",
         body=SolveIn,
         body_examples=QUESTIONS,

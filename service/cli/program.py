@@ -26,7 +26,11 @@ COMMANDS = {
     "demo": Entry("demo", "Start a service, post the example batch and print what it loses."),
     "evaluate": Entry("evaluate", "Compute one scenario, or a grid of them, from a file."),
     "remedies": Entry("remedies", "Rank what can be done about the loss of a scenario."),
+    "pipeline-search": Entry(
+        "pipeline_search", "Search the pipeline that does a job with the least loss."
+    ),
     "solve": Entry("solve", "Find the input that keeps a promise about a result."),
+    "timeline": Entry("timeline", "Show what each stage of a pipeline does when."),
     "link-presets": Entry("link_presets", "List dated links, with their sources."),
     "nccl-tests": Entry(
         "nccl_tests", "Turn an output of nccl-tests into a scenario's communication."

@@ -1,31 +1,23 @@
 """`trainard remedies`: what can be done about the loss of a scenario, from a file."""
 
 import sys
-from datetime import UTC, date, datetime
-from decimal import Decimal
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
-from uuid import UUID
 
 import msgspec
 import rich_click as click
 
 from service.cli.faults import refuse
+from service.cli.hand_rates import rates_by_hand
 from service.cli.remedy_formats import FORMATS
 from service.errors import FieldFault, InvalidError
 from service.jobs.batch_documents import RemedyRequests
 from service.jobs.documents import decode_document
-from service.jobs.evaluation_prices import EvaluationRates
 from service.jobs.remedies import Resolved, answer
 from service.jobs.remedy_items import request_faults
 from service.model.fields import Scenario
 from service.model.problems import InvalidScenario
 from service.model.scenario import decode_scenario
-from service.reports.money import Money, MoneyError, parse_price
-from service.reports.pricing import Rate
-
-# The one rate of a price that is given by hand.
-BY_HAND = str(UUID(int=0))
 
 
 class RemediesFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -58,34 +50,18 @@ def command(*, file: BinaryIO, output_format: str, price: str | None, currency: 
 
     Each remedy is computed anew, and gives back the difference of the GPU-hours lost. Remedies are
     e.g. [{"kind": "hot_spares", "counts": [1, 2, 4]}, {"kind": "local_steps", "steps": [10, 100],
-    "extra_steps_fraction": 0.02}, {"kind": "overlap_buckets", "num_buckets": [8, 25]}]; without the
-    list all kinds are tried, and
-    those that do not apply are named with the reason. Exit code 2 and every fault with its place
-    in the file when it cannot be computed.
+    "extra_steps_fraction": 0.02}, {"kind": "overlap_buckets", "num_buckets": [8, 25]},
+    {"kind": "more_microbatches", "microbatches": [16, 32]}]; without the list all kinds are tried,
+    and those that do not apply are named with the reason. Exit code 2 and every fault with its
+    place in the file when it cannot be computed.
     """
-    rates = _rates(price, currency)
+    rates = rates_by_hand(price, currency)
     scenario, document = _read(file)
     try:
         found = answer(Resolved(scenario=scenario, requests=document.remedies, rates=rates))
     except InvalidError as error:
         refuse(_name(file), error.errors)
     FORMATS[output_format](found, sys.stdout.buffer)
-
-
-def _rates(price: str | None, currency: str | None) -> EvaluationRates | None:
-    if price is None and currency is None:
-        return None
-    if price is None or currency is None:
-        raise click.UsageError("--price and --currency go together")
-    try:
-        amount: Decimal = parse_price(Money(amount=price, currency=currency))
-    except MoneyError as error:
-        raise click.UsageError(str(error)) from error
-    return EvaluationRates(
-        currency=currency,
-        start_on=datetime.now(UTC).date(),
-        rates=(Rate(id=BY_HAND, price=amount, valid_from=date.min),),
-    )
 
 
 def _read(file: BinaryIO) -> tuple[Scenario, RemediesFile]:

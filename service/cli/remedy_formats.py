@@ -26,11 +26,17 @@ NUMBERS = (
     "break_even_extra_steps_fraction",
     "break_even_gpu_hours",
 )
+OF_MEMORY = (
+    "peak_microbatches_in_flight_before",
+    "peak_microbatches_in_flight_after",
+    "activation_ratio",
+    "parameter_ratio",
+)
 FIELDS = (
     Field(name="remedy", kind="text"),
     Field(name="setting", kind="text"),
     Field(name="count", kind="int64"),
-    *(Field(name=name, kind="float64") for name in NUMBERS),
+    *(Field(name=name, kind="float64") for name in (*NUMBERS, *OF_MEMORY)),
     Field(name="money_given_back", kind="decimal"),
     Field(name="money_saved_for_equal_work", kind="decimal"),
     Field(name="break_even_price", kind="decimal"),
@@ -53,6 +59,11 @@ _WORDS: Mapping[str, str] = {
     "intra_link": "{}",
     "compression_ratio": "{:g} times smaller",
     "compression_ms": "{:g} ms",
+    "microbatch_factor": "{:.0f} times as many",
+    "microbatches": "{:.0f} micro-batches",
+    "chunks_per_stage": "{:.0f} chunks",
+    "schedule": "{}",
+    "stages": "{:.0f} stages",
 }
 
 
@@ -66,6 +77,7 @@ def write_table(found: RemediesOut, out: BinaryIO) -> None:
     )
     # Only where something waits less often than every step.
     gains = any(remedy.break_even_extra_steps_fraction is not None for remedy in found.remedies)
+    piped = any(remedy.activation_ratio is not None for remedy in found.remedies)
     priced = any(remedy.money_given_back for remedy in found.remedies)
     headings = [
         Heading("remedy", words=True),
@@ -79,12 +91,17 @@ def write_table(found: RemediesOut, out: BinaryIO) -> None:
         *([Heading("break-even extra steps [%]")] if gains else []),
         Heading("break-even of one [GPU-hours]"),
         *(
+            [Heading("in flight"), Heading("activations [x]"), Heading("parameters [x]")]
+            if piped
+            else []
+        ),
+        *(
             [Heading("given back"), Heading("saved, same work"), Heading("break-even price of one")]
             if priced
             else []
         ),
     ]
-    rows = [_cells(remedy, gains=gains, priced=priced) for remedy in found.remedies]
+    rows = [_cells(remedy, gains=gains, piped=piped, priced=priced) for remedy in found.remedies]
     out.write(f"{text_table(headings, rows)}\n".encode())
     if gains:
         out.write(f"note: {PENALTY}\n".encode())
@@ -106,7 +123,7 @@ def write_comma_separated(found: RemediesOut, out: BinaryIO) -> None:
         "count": np.array([remedy.count for remedy in remedies], dtype=np.int64),
         **{
             name: np.array([getattr(each, name) for each in remedies], dtype=np.float64)
-            for name in NUMBERS
+            for name in (*NUMBERS, *OF_MEMORY)
         },
         "money_given_back": [_decimal(remedy.money_given_back) for remedy in remedies],
         "money_saved_for_equal_work": [
@@ -131,7 +148,7 @@ FORMATS: dict[str, Callable[[RemediesOut, BinaryIO], None]] = {
 }
 
 
-def _cells(remedy: RemedyOut, *, gains: bool, priced: bool) -> list[str]:
+def _cells(remedy: RemedyOut, *, gains: bool, piped: bool, priced: bool) -> list[str]:
     given_back = signed(gpu_hours(remedy.gpu_hours_given_back))
     if remedy.gpu_hours_given_back_se:
         given_back += f" ± {gpu_hours(remedy.gpu_hours_given_back_se)}"
@@ -147,6 +164,8 @@ def _cells(remedy: RemedyOut, *, gains: bool, priced: bool) -> list[str]:
         *([percent(remedy.break_even_extra_steps_fraction)] if gains else []),
         gpu_hours(remedy.break_even_gpu_hours),
     ]
+    if piped:
+        cells += _memory(remedy)
     if priced:
         cells += [
             _money(remedy.money_given_back),
@@ -154,6 +173,19 @@ def _cells(remedy: RemedyOut, *, gains: bool, priced: bool) -> list[str]:
             _money(remedy.break_even_price),
         ]
     return cells
+
+
+def _memory(remedy: RemedyOut) -> list[str]:
+    """Micro-batches in flight before and after, and what a GPU holds after over before."""
+    if remedy.activation_ratio is None:
+        return [NOTHING] * 3
+    before = remedy.peak_microbatches_in_flight_before
+    after = remedy.peak_microbatches_in_flight_after
+    return [
+        f"{before:g} to {after:g}",
+        f"{remedy.activation_ratio:.3g}",
+        f"{remedy.parameter_ratio:.3g}",
+    ]
 
 
 def _named(remedy: RemedyOut) -> str:

@@ -62,6 +62,12 @@ def command(*, file: BinaryIO, output_format: str) -> None:
         largest round trip: "unknown": {"path": "communication.link.round_trip_ms"},
         "seek": "largest", "target": {"column": "useful_compute_fraction", "at_least": 0.8}
 
+        fewest micro-batches of a pipeline: "unknown": {"path": "pipeline.microbatches"},
+        "seek": "smallest", "target": {"column": "bubble_fraction", "at_most": 0.1}
+
+        most stages of it: "unknown": {"path": "pipeline.stages"}, "seek": "largest",
+        "target": {"column": "efficiency_fraction", "at_least": 0.6}
+
     Exit code 0 with the answer, also that no value keeps the promise; 2 and every fault with its
     place in the file when the question cannot be asked.
     """

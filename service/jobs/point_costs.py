@@ -8,8 +8,10 @@ from service.model.active import SOURCES, is_active, occupancy, spikes_are_activ
 from service.model.columns import Columns, Floats
 from service.model.grid import Grid
 from service.model.parts.synchronization import BackupWorkers, EveryStep
+from service.model.plan_lengths import plan_steps
 from service.model.rules import failures
 from service.model.simulated_points import is_simulated, rank_steps
+from service.model.stage_sizes import has_pipeline
 
 SPAN_POINTS = 50_000
 # Measured on one core: a point by formula or with one source of variability; one with several,
@@ -17,6 +19,9 @@ SPAN_POINTS = 50_000
 PLAIN_S = 1 / 50_000
 SEVERAL_S = 1 / 400
 SAMPLED_S_PER_DRAW = 1 / 120_000
+PLAN_STEP_S = 4e-4
+"""Of a pipeline that is worked through once, whatever is drawn of it besides."""
+MOVED = ("synchronization", "pipeline")
 RANK_STEPS_PER_DRAW = 125.0
 """Steps of single GPUs that are simulated while one cluster is drawn."""
 
@@ -40,9 +45,11 @@ def work_of(grid: Grid) -> Work:
     for start in range(0, grid.num_points, SPAN_POINTS):
         columns = grid.columns(start, min(start + SPAN_POINTS, grid.num_points))
         of_points = np.where(is_sampled(columns), columns["draws"], 0)
-        simulated = np.ceil(_rank_steps(columns) / RANK_STEPS_PER_DRAW)
+        rank_steps_of_points, steps_of_plans = _simulated(columns)
+        simulated = np.ceil(rank_steps_of_points / RANK_STEPS_PER_DRAW)
         draws += int(of_points.sum() + simulated.sum())
         core_s += SEVERAL_S * int(np.count_nonzero(_num_sources(columns) > 1))
+        core_s += PLAN_STEP_S * steps_of_plans
     return Work(num_points=grid.num_points, draws=draws, core_s=core_s + SAMPLED_S_PER_DRAW * draws)
 
 
@@ -62,19 +69,21 @@ def _num_sources(columns: Columns) -> NDArray[np.int64]:
     return number
 
 
-def _rank_steps(columns: Columns) -> Floats:
-    """(points,) 0 where a rule is broken."""
+def _simulated(columns: Columns) -> tuple[Floats, float]:
+    """(points,) steps of single GPUs, and steps of all plans; 0 where a rule is broken."""
     found = np.zeros(columns.num_points)
-    rows = np.flatnonzero(is_simulated(columns))
+    rows = np.flatnonzero(is_simulated(columns) | has_pipeline(columns))
     rows = rows[failures(columns.part(rows)) == 0]
-    found[rows] = rank_steps(columns.part(rows))
-    return found
+    sound = columns.part(rows)
+    found[rows] = rank_steps(sound)
+    return found, float(plan_steps(sound).sum())
 
 
 def _may_be_simulated(grid: Grid) -> bool:
-    """Whether GPUs may not wait for all in every step; asks no point."""
+    """Whether GPUs may not wait for all in every step, or be in stages; asks no point."""
     waits = isinstance(grid.base.synchronization, EveryStep | BackupWorkers)
-    return not waits or any(path.startswith("synchronization") for path in grid.axis_paths)
+    piped = grid.base.pipeline is not None
+    return not waits or piped or any(path.startswith(MOVED) for path in grid.axis_paths)
 
 
 def _may_have_several(grid: Grid) -> bool:

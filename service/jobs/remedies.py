@@ -4,7 +4,7 @@ Formulas and conventions: `model/remedies.py`, `model/remedy_gains.py`.
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -23,8 +23,10 @@ from service.model import MODEL_VERSION
 from service.model.columns import columns_of
 from service.model.fields import Scenario
 from service.model.kernel import Results, evaluate
+from service.model.plan_lengths import plan_steps
 from service.model.problems import InvalidScenario
 from service.model.questions.sampling import (
+    MOST_PLAN_STEPS,
     MOST_RANK_STEPS,
     is_sampled,
     refuse_long_recursions,
@@ -33,15 +35,17 @@ from service.model.questions.sampling import (
 from service.model.remedy.remedies import Change, applicable
 from service.model.remedy.remedy_gains import Gains, evaluated, num_units
 from service.model.remedy.remedy_grid import RemedyGrid, remedy_grid
-from service.model.remedy.remedy_kinds import NotApplicable, RemedyRequest
+from service.model.remedy.remedy_kinds import OF_PIPELINE, NotApplicable, RemedyRequest
 from service.model.scenario import apply_overrides, decode_scenario, full
 from service.model.simulated_points import is_simulated, rank_steps
+from service.model.stage_memory import StageMemory, memory_of
 from service.reports.money import CostStatus
 from service.reports.pricing import Cost
 
 NO_MONEY = Cost(cost=None, cost_status=CostStatus.NO_RATE)
 
 
+RANK_STEPS_PER_PLAN_STEP = MOST_RANK_STEPS / MOST_PLAN_STEPS
 NOT_COVERED = "this combination of sources of variability cannot be computed yet"
 
 
@@ -56,6 +60,14 @@ class Resolved(Struct, frozen=True, kw_only=True):
     rates: EvaluationRates | None = None
     overrides: dict[str, Any] = {}
     inline: bool = True
+
+
+class Evaluated(NamedTuple):
+    """The scenario, point 0, and its remedies."""
+
+    results: Results
+    gains: Gains
+    memory: StageMemory
 
 
 def resolve_stored(connection: Connection, actor: Actor, document: RemediesIn) -> Resolved:
@@ -82,11 +94,11 @@ def answer(resolved: Resolved) -> RemediesOut:
     scenario, rates = resolved.scenario, resolved.rates
     changes, left_out = applicable(scenario, resolved.requests)
     grid = _within_reach(resolved, changes, left_out)
-    results, gains = evaluated(grid, with_spread=False)
+    evaluated_all = _evaluated(grid)
     found = []
     for point, change in enumerate(grid.changes, start=1):
-        if np.isfinite(gains.given_back[point]):
-            found.append(_remedy(resolved, change, results, gains, point))
+        if np.isfinite(evaluated_all.gains.given_back[point]):
+            found.append(_remedy(resolved, change, evaluated_all, point))
         else:
             remedy = change.remedy
             left_out.append(
@@ -122,7 +134,7 @@ def _within_reach(
         refuse_long_recursions(columns.part(slice(1)))
     except InvalidScenario as error:
         raise _placed(error, resolved.overrides, inline=resolved.inline) from error
-    steps = rank_steps(columns)
+    steps = rank_steps(columns) + RANK_STEPS_PER_PLAN_STEP * plan_steps(columns)
     # The shortest first: so as many as can be are answered.
     order = np.argsort(steps[1:], kind="stable")
     fits = np.empty(len(order), dtype=np.bool_)
@@ -140,8 +152,9 @@ def _within_reach(
 
 def _too_long(change: Change, needed: float) -> NotApplicable:
     reason = (
-        f"{needed:.1e} steps of single GPUs would be simulated, which takes too long for an answer "
-        "at once: fewer draws, this remedy alone, or a batch would do"
+        f"{needed:.1e} steps of single GPUs would be simulated, or pipelines worked through for as "
+        "long, which takes too long for an answer at once: fewer draws, this remedy alone, or a "
+        "batch would do"
     )
     remedy = change.remedy
     return NotApplicable(kind=remedy.kind, setting=remedy.setting, reason=reason)
@@ -176,10 +189,18 @@ def _refused(faults: list[FieldFault]) -> InvalidError:
     )
 
 
-def _remedy(
-    resolved: Resolved, change: Change, results: Results, gains: Gains, point: int
-) -> RemedyOut:
+def _evaluated(grid: RemedyGrid) -> Evaluated:
+    results, gains = evaluated(grid, with_spread=False)
+    columns = grid.columns(0, grid.num_points)
+    memory = memory_of(columns, results.columns["peak_microbatches_in_flight"])
+    return Evaluated(results, gains, memory)
+
+
+def _remedy(resolved: Resolved, change: Change, found: Evaluated, point: int) -> RemedyOut:
     scenario, rates = resolved.scenario, resolved.rates
+    results, gains = found.results, found.gains
+    peaks = results.columns["peak_microbatches_in_flight"]
+    same_job = change.remedy.kind in OF_PIPELINE
     given_back = float(gains.given_back[point])
     held = float(gains.held_change[point])
     count = num_units(scenario, change.remedy)
@@ -201,6 +222,10 @@ def _remedy(
             results.columns["break_even_extra_steps_fraction"][point]
         ),
         break_even_gpu_hours=break_even,
+        peak_microbatches_in_flight_before=_finite(peaks[0]) if same_job else None,
+        peak_microbatches_in_flight_after=_finite(peaks[point]) if same_job else None,
+        activation_ratio=_finite(found.memory.activations_ratio[point]) if same_job else None,
+        parameter_ratio=_finite(found.memory.parameters_ratio[point]) if same_job else None,
         money_given_back=_cost(rates, given_back, scenario.period_days).cost,
         money_saved_for_equal_work=_cost(
             rates, float(gains.saved[point]), scenario.period_days

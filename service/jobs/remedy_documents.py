@@ -39,14 +39,15 @@ class RemedyOut(Struct, frozen=True, kw_only=True):
         Setting | None,
         Meta(
             description="How much of it: `count`, `mean_hours`, `hours_fraction`, `cv_fraction`, "
-            "`num_buckets`, `steps`, `compression_ratio`, and what else the request gave."
+            "`num_buckets`, `steps`, `compression_ratio`, `microbatch_factor`, `microbatches`, "
+            "`chunks_per_stage`, `schedule`, `stages`, and what else the request gave."
         ),
     ]
     count: Annotated[
         int,
         Meta(
             description="Units of the remedy: GPUs replaced, evicted, standing by or not waited "
-            "for; 1 where it is one measure for the whole job."
+            "for (of pipelines whole replicas); 1 where it is one measure for the whole job."
         ),
     ]
     overrides: Overrides
@@ -96,6 +97,26 @@ class RemedyOut(Struct, frozen=True, kw_only=True):
             description="Given back by each unit before GPU-hours that the remedy holds itself: "
             "above it a unit is too dear. A hot spare holds 24 a day."
         ),
+    ]
+    peak_microbatches_in_flight_before: Annotated[
+        float | None,
+        Meta(
+            description="Of a remedy that does the same job in another pipeline: micro-batches "
+            "whose activations a stage holds at once, at the stage with most. Null for others."
+        ),
+    ]
+    peak_microbatches_in_flight_after: Annotated[
+        float | None, Meta(description="Likewise; micro-batches may be of another size.")
+    ]
+    activation_ratio: Annotated[
+        float | None,
+        Meta(
+            description="Likewise activations of a GPU after over before: micro-batches in flight "
+            "x layers of a stage x samples of a micro-batch."
+        ),
+    ]
+    parameter_ratio: Annotated[
+        float | None, Meta(description="Likewise parameters of a GPU after over before.")
     ]
     money_given_back: Annotated[
         Money | None, Meta(description="What is given back costs so much over the window.")

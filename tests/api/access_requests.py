@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from service.api.examples import MEASUREMENTS
+from service.api.examples import EIGHT_STAGES, MEASUREMENTS
 from tests.api.access_world import SCENARIO, Call, World
 
 CSV_HEADER = "gpu_type,currency,price_per_gpu_hour,valid_from,source\n"
@@ -23,6 +23,7 @@ QUESTION = {
     "seek": "largest",
     "target": {"column": "gpu_hours_lost", "at_most": 1000},
 }
+PIPELINE = {"schedule": "1f1b", "stages": 4, "microbatches": 8}
 (MEASUREMENT,) = MEASUREMENTS.values()
 Make = Callable[[World], Call]
 
@@ -143,6 +144,14 @@ REQUESTS: dict[str, Request] = {
             {"json": {"profile": world.slug, **QUESTION}},
         ),
     ),
+    "draw_timeline": Request(
+        own=lambda _: ("POST", "/v1/evaluations/timeline", {"json": {"scenario": EIGHT_STAGES}}),
+        foreign=lambda world: (
+            "POST",
+            "/v1/evaluations/timeline",
+            {"json": {"profile": world.slug}},
+        ),
+    ),
     "evaluate_remedies": Request(
         own=lambda world: (
             "POST",
@@ -153,6 +162,25 @@ REQUESTS: dict[str, Request] = {
             "POST",
             "/v1/evaluations/remedies",
             {"json": {"profile": world.slug}},
+        ),
+    ),
+    "search_pipelines": Request(
+        own=lambda world: (
+            "POST",
+            "/v1/evaluations/pipeline-search",
+            {
+                "json": {
+                    "profile": world.slug,
+                    "overrides": {"pipeline": PIPELINE},
+                    "search": {"stages": [4]},
+                    "currency": "EUR",
+                }
+            },
+        ),
+        foreign=lambda world: (
+            "POST",
+            "/v1/evaluations/pipeline-search",
+            {"json": {"profile": world.slug, "overrides": {"pipeline": PIPELINE}}},
         ),
     ),
     "list_link_presets": _get("/v1/link-presets"),

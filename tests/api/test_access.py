@@ -42,7 +42,9 @@ ALLOWED: dict[str, frozenset[str] | str] = {
     "get_meta": ALL,
     "evaluate_scenario": ALL,
     "solve_scenario": ALL,
+    "draw_timeline": ALL,
     "evaluate_remedies": ALL,
+    "search_pipelines": ALL,
     "list_link_presets": ALL,
     "read_collective_measurement": ALL,
     "list_profiles": ALL,
@@ -188,7 +190,9 @@ def test_objects_of_another_team_are_as_absent_ones(service: Service, operation:
     in_body = operation in {
         "evaluate_scenario",
         "solve_scenario",
+        "draw_timeline",
         "evaluate_remedies",
+        "search_pipelines",
         "submit_batch",
     }
     assert answer.status_code == (422 if in_body else 404), answer.text

@@ -10,6 +10,7 @@ from litestar import Litestar
 from litestar.testing import TestClient
 from sqlalchemy import func, select
 
+from service.api.examples import PIPED
 from service.db.engine import Database
 from service.db.tables import audit_event
 from service.jobs import remedies
@@ -17,7 +18,7 @@ from service.model import MODEL_VERSION
 from service.model.kernel import Results
 from service.model.remedy.remedy_gains import Gains, evaluated
 from service.model.remedy.remedy_grid import RemedyGrid
-from service.model.remedy.remedy_kinds import KINDS
+from service.model.remedy.remedy_kinds import KINDS, OF_PIPELINE
 from tests.api.access_keys import key_of
 
 ProblemOf = Callable[[httpx.Response, str], dict[str, Any]]
@@ -78,7 +79,7 @@ def test_replacing_the_slow_gpu_gives_back_11_001_gpu_hours(client: Client) -> N
     assert found["warnings"] == []
     assert {each["kind"] for each in found["not_applicable"]} == {
         *("faster_detection", "balance_data", "checkpoint_optimal"),
-        *("hierarchical_collective", "compress_gradients"),
+        *("hierarchical_collective", "compress_gradients", *OF_PIPELINE),
     }
 
 
@@ -308,3 +309,41 @@ def test_what_takes_too_long_to_simulate_is_left_out_and_the_rest_is_answered(
     assert [each["kind"] for each in found["remedies"]] == ["delayed_update"]
     fewer = ranked(client, scenario={**shorter, "draws": 100_000}, remedies=asked[:1])
     assert "steps of single GPUs would be simulated" in fewer["not_applicable"][0]["reason"]
+
+
+def test_remedies_of_a_pipeline_do_the_same_job_and_say_what_a_gpu_holds(client: Client) -> None:
+    found = ranked(client, scenario=PIPED)
+    by_kind = {each["kind"]: each for each in found["remedies"]}
+    assert set(OF_PIPELINE) - set(by_kind) == {"rebalance_stages"}
+    for remedy in found["remedies"]:
+        body = {"scenario": found["scenario"], "overrides": remedy["overrides"], "ranks_limit": 0}
+        alone = client.post("/v1/evaluations", json=body).json()["result"]
+        assert alone["step_mean_ms"] == pytest.approx(remedy["step_mean_ms_after"], rel=1e-9)
+        of_pipeline = remedy["kind"] in OF_PIPELINE
+        names = ("before", "after")
+        peaks = [remedy[f"peak_microbatches_in_flight_{name}"] for name in names]
+        if not of_pipeline:
+            assert peaks == [None, None]
+            assert (remedy["activation_ratio"], remedy["parameter_ratio"]) == (None, None)
+            continue
+        assert peaks[0] == found["result"]["peak_microbatches_in_flight"] == 4
+        assert peaks[1] == alone["peak_microbatches_in_flight"]
+        now = (body["scenario"] | {})["pipeline"]["microbatches"]
+        after = remedy["overrides"].get("pipeline.microbatches", now)
+        assert remedy["activation_ratio"] == pytest.approx(peaks[1] / after / (4 / now))
+        fewer = remedy["kind"] == "fewer_stages"
+        assert remedy["parameter_ratio"] == (2 if fewer else 1)
+    # 11 of 4 + 7 slots, with 4 times as many micro-batches 23 of 16 + 7; p2p by 1F1B's formula.
+    four = next(each for each in found["remedies"] if each["setting"] == {"microbatch_factor": 4})
+    by_hand = 23 * 300 / 16 + 2 * 0.5 * (23 * 7 // 8) + 80
+    assert four["step_mean_ms_after"] == pytest.approx(by_hand, rel=1e-12)
+
+
+def test_a_pipeline_that_takes_too_long_to_work_through_is_left_out(client: Client) -> None:
+    large = {"schedule": "zb1p", "stages": 8, "microbatches": 1_000}
+    asked = {"kind": "more_microbatches", "microbatches": [1_200, 30_000, 32_768]}
+    found = ranked(client, scenario={**PIPED, "pipeline": large}, remedies=[asked])
+    assert [each["setting"] for each in found["remedies"]] == [{"microbatches": 1_200}]
+    left_out = [each["setting"] for each in found["not_applicable"]]
+    assert left_out == [{"microbatches": 30_000}, {"microbatches": 32_768}]
+    assert "pipelines worked through for as long" in found["not_applicable"][0]["reason"]

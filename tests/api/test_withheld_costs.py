@@ -40,6 +40,7 @@ UNLIMITED = Limits(requests_per_minute=0, points_per_hour=0)
 # What shows amounts or rate ids to those who may see them.
 SHOWING = {
     "evaluate_remedies",
+    "search_pipelines",
     "list_rates",
     "get_rate",
     "resolve_rate",

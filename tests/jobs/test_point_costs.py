@@ -97,6 +97,26 @@ def test_simulated_steps_count_as_draws_that_take_as_long() -> None:
     assert work_of(grid({"transient": NORMAL}, ways, num_gpus=8, slow_groups=[])).draws > 0
 
 
+def test_pipelines_count_by_their_sizes_and_by_what_is_drawn_of_them() -> None:
+    piped = {"schedule": "zb1p", "stages": 4, "microbatches": 8}
+    plain = {"num_gpus": 64, "slow_groups": []}
+    sizes = {"path": "pipeline.microbatches", "values": [8, 16, 800]}
+    few = work_of(grid({}, sizes, pipeline=piped, **plain))
+    alone = work_of(grid({}, pipeline=piped, **plain))
+    # M + P, and P M / 40 to order: steps of 0.4 ms
+    assert few.core_s - 3 / 50_000 == pytest.approx(4e-4 * (1.1 * 824 + 12), rel=1e-9)
+    assert (few.draws, alone.draws) == (0, 0)
+    ways = {"path": "pipeline", "values": [None, piped]}
+    varied = {"transient": NORMAL}
+    found = grid(varied, ways, **plain, draws=16)
+    steps = rank_steps(found.columns(0, 2))
+    assert steps[0] == 0
+    assert work_of(found).draws == -(-int(steps[1]) // 125) > 0
+    # Three stages leave no whole replicas: nothing is drawn of what breaks a rule.
+    broken = {"path": "pipeline.stages", "values": [3]}
+    assert work_of(grid(varied, broken, pipeline=piped, **plain, draws=16)).draws == 0
+
+
 def drawn(num_points: int, **changes: Any) -> dict[str, Any]:
     """An item of points that are drawn; they share their sources, but not their lengths."""
     variability = {"transient": NORMAL, "persistent": NORMAL}

@@ -124,7 +124,9 @@ def test_a_result_says_the_whole_scenario_of_its_remedy(database: Database) -> N
     with database.read() as connection:
         detail = results.read_one(connection, ACTOR, f"{batch.id}.3")
     assert detail.provenance.scenario["num_spare_gpus"] == 1
-    assert detail.provenance.reproduce["scenario"]["slow_groups"] == (*SEED["slow_groups"],)
+    assert detail.provenance.reproduce["scenario"]["slow_groups"] == (
+        {**SEED["slow_groups"][0], "placement": "random"},
+    )
 
 
 def test_remedies_are_compared_by_their_kind_and_setting(database: Database) -> None:

@@ -7,6 +7,7 @@ fixed length the order is that of the expected steps.
 """
 
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import NamedTuple, NoReturn
 
 import numpy as np
@@ -59,9 +60,9 @@ def search(scenario: Scenario, space: Space, bounds: Bounds) -> Found:
     if scenario.pipeline is None:
         detail = "there is no pipeline: say how the job runs now, be it with a single stage"
         _refuse("/pipeline", "no_pipeline", detail)
-    candidates = list(candidates_of(scenario, space))
+    candidates = list(islice(candidates_of(scenario, space), MAX_CANDIDATES + 1))
     if len(candidates) > MAX_CANDIDATES:
-        detail = f"{len(candidates)} pipelines to try, at most {MAX_CANDIDATES} are: list fewer"
+        detail = f"there are more than {MAX_CANDIDATES} pipelines to try: list fewer"
         _refuse("/search/stages", "too_many_candidates", detail)
     reasons = Reasons()
     tried = [Tried(sizes_of(scenario.pipeline), {}, scenario)]

@@ -20,7 +20,7 @@ MOST_DRAWS = 20_000
 """Of each of some hundred points that are answered at once."""
 MOST_RANK_STEPS = 3e8
 """Of all points of an answer at once that are simulated step by step: some 20 s of one core."""
-MOST_PLAN_STEPS = 60_000
+MOST_PLAN_STEPS = 30_000
 """Of all pipelines of an answer at once, each worked through once: likewise."""
 _STATISTICS = {"p10": "p90", "p50": "p50", "p90": "p10"}
 OF_SPREAD = (

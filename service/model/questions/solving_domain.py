@@ -162,15 +162,14 @@ def _short(
             "for an answer at once"
         )
         raise InvalidScenario([Problem(pointer="/unknown/path", code=TOO_LONG, detail=detail)])
-    found = whole
-    for name, value, extreme in (
-        ("below", int(short[0]), int(sound[0])),
-        ("above", int(short[-1]), int(sound[-1])),
-    ):
-        if value != extreme:
-            detail = f"the pipelines beyond {value} take too long for an answer at once"
-            found = replace(found, **{name: End(value=value, code=TOO_LONG, detail=detail)})
-    return found, short
+    first, last = int(short[0]), int(short[-1])
+    found = whole if first == sound[0] else replace(whole, below=_too_long(first))
+    return (found if last == sound[-1] else replace(found, above=_too_long(last))), short
+
+
+def _too_long(value: int) -> End:
+    detail = f"the pipelines beyond {value} take too long for an answer at once"
+    return End(value=value, code=TOO_LONG, detail=detail)
 
 
 def _edge(whole: Range, base: Columns, good: Number, bad: Number) -> tuple[Number, Number]:

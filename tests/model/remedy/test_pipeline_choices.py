@@ -3,7 +3,7 @@
 import pytest
 
 from service.model.parts.pipeline import MAX_CHUNKS
-from service.model.pipeline import SCHEDULES
+from service.model.questions.pipeline_candidates import SCHEDULE_NAMES
 from service.model.remedy.pipeline_choices import best_schedule
 from service.model.remedy.remedies import applicable
 from service.model.remedy.remedy_choices import with_settings
@@ -63,7 +63,7 @@ def test_the_best_schedule_is_the_shortest_of_all_that_fit(
     """Brute force: every schedule alone, with the scenario's chunks or the only ones it takes."""
     base = piped({"schedule": schedule, "microbatches": microbatches, "p2p_ms": p2p_ms})
     passes: dict[str, tuple[float, float]] = {}
-    for name in SCHEDULES:
+    for name in SCHEDULE_NAMES:
         request = RemedyRequest(kind="change_schedule", schedules=(name,))
         changes, _ = applicable(base, [request])
         if changes and name != "dualpipe":

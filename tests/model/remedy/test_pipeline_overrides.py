@@ -2,10 +2,12 @@
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 from service.model.columns import columns_of
 from service.model.fields import Scenario
+from service.model.parts.pipeline import ScheduleName
 from service.model.remedy.does_not_apply import DoesNotApplyError
 from service.model.remedy.pipeline_overrides import INTERLEAVED, NO_PIPELINE
 from service.model.remedy.remedies import applicable, change_of
@@ -62,7 +64,7 @@ def test_naive_with_more_micro_batches_is_gpipe() -> None:
 
 
 @pytest.mark.parametrize("schedule", INTERLEAVED)
-def test_interleaving_divides_the_ramp(schedule: str) -> None:
+def test_interleaving_divides_the_ramp(schedule: ScheduleName) -> None:
     chunks = 1 if INTERLEAVED[schedule] != schedule else 2
     base = piped({"schedule": schedule, "chunks_per_stage": chunks})
     change = change_of(base, Remedy(kind="interleave_stages", chunks_per_stage=4))
@@ -193,7 +195,7 @@ def test_nothing_of_it_without_a_pipeline() -> None:
         assert reason(alone, kind) == NO_PIPELINE
 
 
-SOURCES = {
+SOURCES: dict[str, dict[str, Any]] = {
     "slow": {"slow_groups": [{"count": 3, "speed_fraction": 0.7}]},
     "placed": {"slow_groups": [{"count": 2, "speed_fraction": 0.7, "placement": 3}]},
     "persistent": {"variability": {"persistent": {"kind": "lognormal", "cv": 0.03}}},
@@ -219,7 +221,7 @@ def test_every_kind_applies_or_says_why(name: str) -> None:
     )
     results, gains = evaluated(remedy_grid(base, changes), with_spread=False)
     assert (results.failure == 0).all()
-    assert (gains.given_back[1:] == gains.given_back[1:]).all(), name
+    assert np.isfinite(gains.given_back).all()
     # What a remedy does is an ordinary evaluation that anybody can repeat.
     for point, change in enumerate(changes, start=1):
         if change.remedy.kind in OF_PIPELINE:
@@ -254,7 +256,7 @@ def test_backup_workers_are_replicas() -> None:
 
 def test_work_shared_out_by_speed_scales_the_times_of_stages() -> None:
     # 32 of 64 GPUs at half speed: all take 4 / 3 as long as a nominal one would.
-    slow = {"slow_groups": [{"count": 32, "speed_fraction": 0.5}]}
+    slow: dict[str, Any] = {"slow_groups": [{"count": 32, "speed_fraction": 0.5}]}
     times = {"forward_ms": [5.0] * 8, "backward_ms": 10.0}
     found = change_of(piped(times, compute_ms=None, **slow), Remedy(kind="rebalance_work"))
     assert found.overrides["pipeline.forward_ms"] == pytest.approx([5 * 4 / 3] * 8)
