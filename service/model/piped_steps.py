@@ -34,10 +34,11 @@ def piped_factors(columns: Columns, fleet: Fleet) -> tuple[Factors, Codes]:
     def expected(rest: Fleet) -> Floats:
         return _not_below_nominal(rest, _simulated(columns, rest).mean + shift)
 
+    makespan = _not_below(fleet, found.rest, _ratio(columns, nominal_pipeline(columns).makespan_ms))
     factors = Factors(
-        slowest=_mean_only(found.rest),
+        slowest=_mean_only(makespan),
         step=step,
-        rest=found.rest + _ratio(columns, beside(columns).rest_shift),
+        rest=makespan + _ratio(columns, beside(columns).rest_shift),
         without=without_causes(fleet, step, expected),
         mean_se=found.mean_se,
     )
@@ -63,13 +64,17 @@ def _simulated(columns: Columns, fleet: Fleet) -> Piped:
 
 
 def _not_below_nominal(fleet: Fleet, step: Floats) -> Floats:
-    """Chance makes no step shorter (Jensen), the noise of sampling may; not so where GPUs stand by.
+    """(points,) the step, as `_not_below` that of equal GPUs."""
+    return _not_below(fleet, step, fleet.step_at(np.ones(fleet.num_points)))
+
+
+def _not_below(fleet: Fleet, found: Floats, nominal: Floats) -> Floats:
+    """Chance makes nothing shorter (Jensen), the noise of sampling may; not so where GPUs stand by.
 
     A makespan is convex in the times of its operations, and so is the largest of several.
     """
-    nominal = fleet.step_at(np.ones(fleet.num_points))
     gains = (fleet.num_removed > 0) | (fleet.num_backup > 0)
-    return np.where(gains, step, np.maximum(step, nominal))
+    return np.where(gains, found, np.maximum(found, nominal))
 
 
 def _ratio(columns: Columns, ms: Floats) -> Floats:
