@@ -12,7 +12,9 @@ import pytest
 from service.model.columns import columns_of, joined
 from service.model.kernel import evaluate
 from service.model.results import ATTRIBUTION_COLUMNS, METHODS
+from service.model.rules import FAILURES
 from service.model.scenario import decode_scenario
+from tests.model.grids_for_tests import grid_of
 
 IDLE = ("", "_fill", "_imbalance", "_p2p", "_jitter")
 DATA = Path(__file__).parent / "data"
@@ -285,3 +287,38 @@ def test_times_of_stages_and_their_weights_say_the_same() -> None:
     for name in ("step_mean_ms", "ideal_step_ms", "gpu_hours_pipeline_imbalance"):
         assert first[name] == pytest.approx(second[name], rel=1e-12)
     assert msgspec.json.decode(msgspec.json.encode(decode_scenario(by_time)))["compute_ms"] is None
+
+
+def test_a_grid_of_which_every_point_breaks_a_rule() -> None:
+    pipeline = {"schedule": "1f1b", "stages": 8, "microbatches": 8}
+    document = {"num_gpus": 64, "compute_ms": 300, "pipeline": pipeline}
+    grid = grid_of(document, [{"path": "pipeline.stages", "values": [3, 5, 7]}])
+    results = evaluate(grid.columns(0, 3))
+    assert [FAILURES[code] for code in results.failure] == ["no_whole_pipelines"] * 3
+    assert np.isnan(results.columns["pipeline_makespan_ms"]).all()
+
+
+def test_axes_over_what_a_pipeline_is() -> None:
+    pipeline = {"schedule": "1f1b", "stages": 8, "microbatches": 8}
+    slow = {"count": 1, "speed_fraction": 0.5}
+    document = {"num_gpus": 64, "compute_ms": 300, "pipeline": pipeline, "slow_groups": [slow]}
+    axes = [
+        {"path": "pipeline.schedule", "values": ["gpipe", "1f1b", "zbv"]},
+        {"path": "pipeline.stages", "values": [4, 8]},
+        {"path": "pipeline.chunks_per_stage", "values": [1, 2]},
+        {"path": "slow_groups.0.placement", "values": ["random", 0, "worst"]},
+    ]
+    grid = grid_of(document, axes)
+    found = evaluate(grid.columns(0, grid.num_points))
+    for point in range(grid.num_points):
+        scenario = grid.point_scenario(point)
+        alone = evaluate(columns_of(scenario))
+        assert alone.failure[0] == found.failure[point]
+        one, all_of_it = alone.columns["step_mean_ms"][0], found.columns["step_mean_ms"][point]
+        np.testing.assert_allclose(one, all_of_it, rtol=1e-12)
+    sound = [FAILURES[code] == "" for code in found.failure]
+    assert sum(sound) == 2 * 2 * 3 + 2 * 3
+    whole = grid_of(document, [{"path": "pipeline", "values": [None, pipeline]}])
+    none, some = evaluate(whole.columns(0, 2)).columns["step_mean_ms"].tolist()
+    assert none == 600
+    assert some > none

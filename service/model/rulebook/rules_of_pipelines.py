@@ -51,7 +51,8 @@ def _half_the_times(columns: Columns) -> Mask:
         [
             (forward is None) != (backward is None) or None not in (forward, weights)
             for forward, backward, weights in rows
-        ]
+        ],
+        dtype=np.bool_,
     )
 
 
