@@ -70,6 +70,8 @@ def are_stages_simulated(columns: Columns) -> Mask:
 
 def by_plan(columns: Columns, rows: Rows) -> Iterator[tuple[str, Sizes, Rows]]:
     """The rows, all with pipelines, by their plan: the schedule's name and its sizes."""
+    if not len(rows):
+        return
     part = columns.part(rows)
     keys = np.stack(
         [
