@@ -3,7 +3,7 @@
 Formulas and conventions: `model/remedies.py`, `model/remedy_gains.py`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -23,6 +23,7 @@ from service.model import MODEL_VERSION
 from service.model.columns import columns_of
 from service.model.fields import Scenario
 from service.model.kernel import Results, evaluate
+from service.model.parts.pipeline import Pipeline
 from service.model.plan_lengths import plan_steps
 from service.model.problems import InvalidScenario
 from service.model.questions.sampling import (
@@ -242,6 +243,21 @@ def _cost(rates: EvaluationRates | None, gpu_hours: float, period_days: int) -> 
     return NO_MONEY if rates is None else rates.cost(gpu_hours, period_days)
 
 
+def _of_pipeline(pipeline: Pipeline, found: Sequence[RemedyOut]) -> Iterator[Notice]:
+    """What remedies of a job with a pipeline take for granted."""
+    for position, remedy in enumerate(found):
+        place = f"/remedies/{position}"
+        if remedy.kind == "rebalance_work":
+            detail = (
+                "all GPUs share the work by their speed, as if layers and micro-batches could be "
+                "divided at will"
+            )
+            yield Notice(pointer=place, code="work_divided", detail=detail)
+        if remedy.kind == "more_microbatches" and pipeline.p2p_ms > 0:
+            detail = "p2p_ms is taken to be the same for smaller micro-batches"
+            yield Notice(pointer=place, code="p2p_kept", detail=detail)
+
+
 def _notices(scenario: Scenario, found: Sequence[RemedyOut]) -> list[Notice]:
     """What is approximate in the answer."""
     notices = []
@@ -254,6 +270,8 @@ def _notices(scenario: Scenario, found: Sequence[RemedyOut]) -> list[Notice]:
             )
             place = f"/remedies/{position}"
             notices.append(Notice(pointer=place, code="second_order", detail=detail))
+    if scenario.pipeline is not None:
+        notices.extend(_of_pipeline(scenario.pipeline, found))
     sampled = sum(remedy.gpu_hours_given_back_se > 0 for remedy in found)
     if sampled:
         detail = (

@@ -333,6 +333,8 @@ def test_remedies_of_a_pipeline_do_the_same_job_and_say_what_a_gpu_holds(client:
         assert remedy["activation_ratio"] == pytest.approx(peaks[1] / after / (4 / now))
         fewer = remedy["kind"] == "fewer_stages"
         assert remedy["parameter_ratio"] == (2 if fewer else 1)
+    codes = {each["code"] for each in found["warnings"]}
+    assert codes == {"p2p_kept"}
     # 11 of 4 + 7 slots, with 4 times as many micro-batches 23 of 16 + 7; p2p by 1F1B's formula.
     four = next(each for each in found["remedies"] if each["setting"] == {"microbatch_factor": 4})
     by_hand = 23 * 300 / 16 + 2 * 0.5 * (23 * 7 // 8) + 80
@@ -347,3 +349,16 @@ def test_a_pipeline_that_takes_too_long_to_work_through_is_left_out(client: Clie
     left_out = [each["setting"] for each in found["not_applicable"]]
     assert left_out == [{"microbatches": 30_000}, {"microbatches": 32_768}]
     assert "pipelines worked through for as long" in found["not_applicable"][0]["reason"]
+
+
+def test_work_that_is_shared_out_in_a_pipeline_is_taken_to_be_divisible(client: Client) -> None:
+    slow = [{"count": 8, "speed_fraction": 0.5, "placement": 0}]
+    asked = [{"kind": "rebalance_work"}, {"kind": "rebalance_stages"}]
+    found = ranked(client, scenario={**PIPED, "slow_groups": slow}, remedies=asked)
+    kinds = [each["kind"] for each in found["remedies"]]
+    assert [(each["pointer"], each["code"]) for each in found["warnings"]] == [
+        (f"/remedies/{kinds.index('rebalance_work')}", "work_divided")
+    ]
+    # Speeds by stage are known: all take 16 / 15 as long as nominal ones, either way.
+    steps = [each["step_mean_ms_after"] for each in found["remedies"]]
+    assert steps[0] == pytest.approx(steps[1], rel=1e-9)

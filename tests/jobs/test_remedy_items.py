@@ -129,6 +129,32 @@ def test_a_result_says_the_whole_scenario_of_its_remedy(database: Database) -> N
     )
 
 
+def test_remedies_of_a_pipeline_are_points_like_others(database: Database) -> None:
+    pipeline = {"schedule": "gpipe", "stages": 8, "microbatches": 4}
+    alone = {**SEED, "num_gpus": 64, "slow_groups": [], "pipeline": pipeline}
+    kinds = ("more_microbatches", "interleave_stages", "change_schedule", "fewer_stages")
+    asked = [{"kind": kind} for kind in kinds]
+    batch = run(database, remedies(scenario=alone, remedies=asked))
+    assert (batch.state, batch.points_failed) == ("succeeded", 0)
+    found = rows(database, batch=batch.id)
+    tried = [row.inputs["remedy"] for row in found]
+    assert tried == [None, kinds[0], kinds[0], kinds[1], kinds[1], kinds[2], kinds[3]]
+    settings = [row.inputs["remedy_setting"] for row in found]
+    assert settings[1:5] == [
+        *({"microbatch_factor": 2}, {"microbatch_factor": 4}),
+        *({"chunks_per_stage": 2}, {"chunks_per_stage": 4}),
+    ]
+    # (M + P - 1) / M of 300 ms, and 110 beside it
+    steps = [row.result.step_mean_ms for row in found]
+    by_hand = [300 * (number + 7) / number + 110 for number in (4, 8, 16)]
+    assert steps[:3] == pytest.approx(by_hand, rel=1e-12)
+    assert steps[6] == pytest.approx(300 * 5 / 2 + 110, rel=1e-12)
+    assert [row.result.peak_microbatches_in_flight for row in found[:3]] == [4, 8, 16]
+    assert found[1].result.gpu_hours_given_back == pytest.approx(
+        64 * 720 * 410 * (1 / steps[1] - 1 / steps[0]), rel=1e-9
+    )
+
+
 def test_remedies_are_compared_by_their_kind_and_setting(database: Database) -> None:
     worse = {**SEED, "slow_groups": [{"count": 1, "speed_fraction": 0.5}]}
     past, new = run(database, remedies()), run(database, remedies(scenario=worse))

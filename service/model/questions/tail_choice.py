@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from service.model.active import SOURCES
+from service.model.active import LAW_PATHS
 from service.model.columns import columns_of
 from service.model.fields import Scenario
 from service.model.kernel import evaluate
@@ -56,9 +56,9 @@ def tail_choices(scenario: Scenario) -> TailChoices:
     """The scenario with each of its random sources normal, lognormal and gamma."""
     document = full(scenario)
     sources = {
-        source: document["variability"][source]
-        for source in SOURCES
-        if document["variability"][source] is not None
+        source: law
+        for source, path in LAW_PATHS.items()
+        if (law := _at(document, path)) is not None
     }
     cvs = {source: law["cv"] for source, law in sources.items() if "cv" in law}
     return TailChoices(
@@ -68,8 +68,15 @@ def tail_choices(scenario: Scenario) -> TailChoices:
     )
 
 
+def _at(document: dict[str, Any], path: str) -> dict[str, Any] | None:
+    """The distribution at the path; None where there is none, or nothing that it were part of."""
+    above, _, name = path.partition(".")
+    part = document[above]
+    return None if part is None else part[name]
+
+
 def _choice(document: dict[str, Any], cvs: dict[str, float], family: str) -> TailChoice:
-    laws = {f"variability.{source}": {"kind": family, "cv": cv} for source, cv in cvs.items()}
+    laws = {LAW_PATHS[source]: {"kind": family, "cv": cv} for source, cv in cvs.items()}
     try:
         scenario = decode_scenario(apply_overrides(document, laws))
     except InvalidScenario as error:

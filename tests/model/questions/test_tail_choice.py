@@ -5,6 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from service.model.columns import columns_of
+from service.model.kernel import evaluate
 from service.model.questions.tail_choice import tail_choices
 from service.model.scenario import decode_scenario
 from tests.model.reference import expected_slowest
@@ -52,6 +54,21 @@ def test_without_variability_the_choice_is_none() -> None:
     assert found.replaced == ()
     assert [choice.lost for choice in found.families] == [0, 0, 0]
     assert found.lowest == found.highest == 0
+
+
+def test_single_operations_of_a_pipeline_are_a_source_too() -> None:
+    jitter = {"kind": "gamma", "cv": 0.3}
+    pipeline = {"schedule": "1f1b", "stages": 4, "microbatches": 8}
+    varied = {**pipeline, "per_op_jitter": jitter}
+    base = {**SCENARIO, "num_gpus": 8, "draws": 16, "variability": {}}
+    found = tail_choices(decode_scenario({**base, "pipeline": varied}))
+    assert (found.replaced, found.kept) == (("per_op_jitter",), ())
+    for choice in found.families:
+        law = {**pipeline, "per_op_jitter": {"kind": choice.family, "cv": 0.3}}
+        alone = evaluate(columns_of(decode_scenario({**base, "pipeline": law}))).columns
+        assert choice.lost == pytest.approx(float(alone["gpu_hours_lost"][0]), rel=1e-9)
+    steady = tail_choices(decode_scenario({**base, "pipeline": pipeline}))
+    assert steady.replaced == ()
 
 
 def test_tables_of_quantiles_are_kept() -> None:
