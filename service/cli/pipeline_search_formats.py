@@ -46,8 +46,9 @@ def write_table(found: PipelineSearchOut, out: BinaryIO) -> None:
     out.write(
         f"{'lost' if lost >= 0 else 'gained'} in {found.scenario['period_days']} days: "
         f"{gpu_hours(abs(lost))} of {gpu_hours(found.result.gpu_hours_available)} GPU-hours\n"
-        f"{found.evaluated} of {found.candidates} pipelines evaluated, {found.left_out_by_memory} "
-        f"left out by memory, {found.left_out_by_rules} by rules\n\n".encode()
+        f"{found.evaluated} of {found.candidates} pipelines evaluated, left out: "
+        f"{found.left_out_by_memory} by memory, {found.left_out_by_rules} by rules, "
+        f"{found.left_out_by_time} for want of time\n\n".encode()
     )
     priced = any(row.money_lost for row in found.pipelines)
     headings = [

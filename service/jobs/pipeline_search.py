@@ -29,16 +29,18 @@ from service.model.kernel import evaluate
 from service.model.problems import InvalidScenario, Problem
 from service.model.questions.pipeline_candidates import Space
 from service.model.questions.pipeline_found import Bounds, Found, Sized
-from service.model.questions.pipeline_search import search
+from service.model.questions.pipeline_search import (
+    ACTIVATIONS,
+    BY_TIME,
+    IN_FLIGHT,
+    PARAMETERS,
+    search,
+)
 from service.model.scenario import apply_overrides, decode_scenario, full
 from service.reports.money import CostStatus, Money
 
 OF_THE_SEARCH = "/search"
-BY_MEMORY = (
-    "too_many_microbatches_in_flight",
-    "too_many_activations",
-    "too_many_parameters",
-)
+BY_MEMORY = (IN_FLIGHT.code, ACTIVATIONS.code, PARAMETERS.code)
 # Copied as they are from the output columns of the same names.
 COLUMNS = ("gpu_hours_per_1000_steps", "step_mean_ms", "bubble_fraction", "busy_gpus_mean")
 
@@ -87,13 +89,15 @@ def searched(
     found = search(scenario, _space(document), _bounds(document))
     days = scenario.period_days
     of_memory = sum(each.count for each in found.left_out if each.code in BY_MEMORY)
+    of_time = sum(each.count for each in found.left_out if each.code == BY_TIME)
     return PipelineSearchOut(
         result=result_of(evaluate(columns_of(scenario)).columns),
         pipelines=[_row(scenario, found, sized, rates) for sized in found.ranked[: document.limit]],
         candidates=found.num_candidates,
         evaluated=len(found.ranked),
         left_out_by_memory=of_memory,
-        left_out_by_rules=sum(each.count for each in found.left_out) - of_memory,
+        left_out_by_rules=sum(each.count for each in found.left_out) - of_memory - of_time,
+        left_out_by_time=of_time,
         left_out=[
             LeftOutOut(code=each.code, count=each.count, detail=each.detail)
             for each in found.left_out

@@ -171,6 +171,9 @@ class PipelineSearchOut(Struct, frozen=True, kw_only=True):
     evaluated: int
     left_out_by_memory: int
     left_out_by_rules: int
+    left_out_by_time: Annotated[
+        int, Meta(description="The largest ones, where one answer has no time for all.")
+    ]
     left_out: list[LeftOutOut]
     cost_status: CostStatus
     rates: list[RateDays]

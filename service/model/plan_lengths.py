@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from service.model.columns import Columns, Floats
 from service.model.pipelines import are_stages_simulated, by_plan
-from service.model.stage_sizes import has_pipeline
+from service.model.stage_sizes import has_pipeline, num_chunks, num_microbatches, num_stages
 
 Mask = NDArray[np.bool_]
 
@@ -18,6 +18,12 @@ BY_FORMULA = ("naive", "gpipe", "1f1b")
 """Of equal stages, whatever the sizes and times."""
 CHUNK_MICROBATCHES_PER_STEP = 40.0
 """P M V that are put into an order while a level is worked through."""
+
+
+def chunk_microbatches(columns: Columns) -> Floats:
+    """(points,) P M V, of which a plan has two or three operations each; 1 without a pipeline."""
+    found: Floats = num_stages(columns) * num_microbatches(columns) * num_chunks(columns)
+    return found
 
 
 def plan_steps(columns: Columns) -> Floats:

@@ -19,12 +19,13 @@ from service.model.kernel import Results, evaluate
 from service.model.pipeline.peaks import peak_microbatches_in_flight
 from service.model.pipeline.plans import plan_of
 from service.model.pipelines import by_plan
-from service.model.plan_lengths import plan_steps
+from service.model.plan_lengths import chunk_microbatches, plan_steps
 from service.model.problems import InvalidScenario, Problem
 from service.model.questions.pipeline_candidates import Candidate, Space, candidates_of
 from service.model.questions.pipeline_found import Bounds, Found, Reasons, Sized
 from service.model.questions.sampling import (
     MOST_PLAN_STEPS,
+    MOST_RANK_STEPS,
     is_sampled,
     refuse_long_recursions,
     without_spread,
@@ -33,13 +34,34 @@ from service.model.remedy.remedy_gains import Gains, gains_of
 from service.model.rules import describe_failure, failures
 from service.model.same_job import Overrides, PipelineSizes, same_job, sizes_of
 from service.model.scenario import apply_overrides, decode_fields, full
+from service.model.simulated_points import rank_steps
 from service.model.stage_memory import StageMemory, memory_of
 
 MAX_CANDIDATES = 2_000
+MOST_ORDERED = 4_000_000
+"""P M V of all plans of a search, which are put into an order before their memory is known: some
+10 s of one core."""
+MOST_HELD = 250_000
+"""P M V of plans that are worked through together, fewer than are kept (`plans.py`)."""
 LOST = "gpu_hours_lost"
+BY_TIME = "too_long_at_once"
 DIGITS = 9
 """Losses that agree in so many digits are equal, and what holds less comes first."""
+ROUND_OFF = 1e-12
+"""Relative; by so much a ratio may be above its bound."""
 Rows = NDArray[np.intp]
+
+
+class Memory(NamedTuple):
+    """Something that a GPU holds: why candidates with too much of it are left out."""
+
+    code: str
+    unit: str
+
+
+IN_FLIGHT = Memory("too_many_microbatches_in_flight", "micro-batches in flight")
+ACTIVATIONS = Memory("too_many_activations", "times the activations of the scenario")
+PARAMETERS = Memory("too_many_parameters", "times the parameters of the scenario")
 
 
 class Tried(NamedTuple):
@@ -53,9 +75,9 @@ class Tried(NamedTuple):
 def search(scenario: Scenario, space: Space, bounds: Bounds) -> Found:
     """Evaluate all candidates that keep the rules and the bounds; the scenario must keep the rules.
 
-    Raises InvalidScenario where there is no pipeline (`/pipeline`), and where the answer would take
-    too long: too many candidates or too large ones (`/search/stages`), too many draws or steps to
-    simulate (`/draws`).
+    Candidates for which there is no time are left out, the largest first. Raises InvalidScenario
+    where there is no pipeline (`/pipeline`), where there are too many candidates
+    (`/search/stages`), and where the scenario itself takes too long.
     """
     if scenario.pipeline is None:
         detail = "there is no pipeline: say how the job runs now, be it with a single stage"
@@ -67,25 +89,34 @@ def search(scenario: Scenario, space: Space, bounds: Bounds) -> Found:
     reasons = Reasons()
     tried = [Tried(sizes_of(scenario.pipeline), {}, scenario)]
     tried.extend(_stated(scenario, candidates, reasons))
-    columns = joined([columns_of(each.scenario) for each in tried])
-    tried, columns = _sound(tried, columns, reasons)
-    _refuse_long(columns)
-    peaks = _peaks(columns)
-    memory = memory_of(columns, peaks)
-    kept = _within(bounds, peaks, memory, reasons)
-    part = without_spread(columns.part(kept), LOST)
-    is_sampled(part)
-    refuse_long_recursions(part)
-    results = evaluate(part, with_spread=False)
-    rows = _ranked(
-        [tried[row] for row in kept],
-        results,
-        gains_of(part, results),
-        peaks[kept],
-        StageMemory(*(ratios[kept] for ratios in memory)),
-    )
+    columns = without_spread(joined([columns_of(each.scenario) for each in tried]), LOST)
+    is_sampled(columns)
+    refuse_long_recursions(columns.part(slice(1)))
+    rows = _sound(tried, columns, reasons)
+    rows = rows[_in_time(chunk_microbatches(columns.part(rows)) / MOST_ORDERED, reasons)]
+    unknown = np.full(columns.num_points, np.nan)
+    parameters = memory_of(columns.part(rows), unknown[rows]).parameters_ratio
+    rows = rows[_bounded(parameters, bounds.parameters, PARAMETERS, reasons)]
+    peaks = unknown
+    peaks[rows] = _peaks(columns.part(rows))
+    rows = rows[_bounded(peaks[rows], bounds.in_flight, IN_FLIGHT, reasons)]
+    activations = memory_of(columns.part(rows), peaks[rows]).activations_ratio
+    rows = rows[_bounded(activations, bounds.activations, ACTIVATIONS, reasons)]
+    part = columns.part(rows)
+    costs = plan_steps(part) / MOST_PLAN_STEPS + rank_steps(part) / MOST_RANK_STEPS
+    rows = rows[_in_time(costs, reasons)]
+    part, peaks = columns.part(rows), peaks[rows]
+    results = _evaluated(part)
     return Found(
-        ranked=tuple(rows),
+        ranked=tuple(
+            _ranked(
+                [tried[row] for row in rows],
+                results,
+                gains_of(part, results),
+                peaks,
+                memory_of(part, peaks),
+            )
+        ),
         left_out=reasons.counted,
         num_candidates=len(candidates),
         results=results,
@@ -116,26 +147,42 @@ def _stated(
         yield Tried(sizes, overrides, there)
 
 
-def _sound(tried: list[Tried], columns: Columns, reasons: Reasons) -> tuple[list[Tried], Columns]:
-    """Those that break no rule; the scenario is the first of them."""
-    codes = failures(columns).tolist()
-    for each, code in zip(tried, codes, strict=True):
+def _sound(tried: list[Tried], columns: Columns, reasons: Reasons) -> Rows:
+    """The points that break no rule; the scenario is the first of them."""
+    codes = failures(columns)
+    for each, code in zip(tried, codes.tolist(), strict=True):
         if code:
             problem = describe_failure(code, each.scenario)
             reasons.add(problem.code, problem.detail)
-    rows = np.flatnonzero(np.array(codes) == 0)
-    return [tried[row] for row in rows], columns.part(rows)
+    return np.flatnonzero(codes == 0)
 
 
-def _refuse_long(columns: Columns) -> None:
-    """Pipelines that take too long to work through, before any is."""
-    needed = float(plan_steps(columns).sum())
-    if needed > MOST_PLAN_STEPS:
+def _in_time(costs: Floats, reasons: Reasons) -> Rows:
+    """The scenario, and as many points as there is time for: they may cost 1 together."""
+    order = 1 + np.argsort(costs[1:], kind="stable")
+    fits = np.ones(len(costs), dtype=np.bool_)
+    fits[order] = costs[0] + np.cumsum(costs[order]) <= 1
+    for _ in range(int(np.count_nonzero(~fits))):
         detail = (
-            f"the {columns.num_points - 1} pipelines to try have {needed:.0f} steps, at most "
-            f"{MOST_PLAN_STEPS} are worked through for one answer: list fewer or smaller ones"
+            "there is no time for so many pipelines in one answer, and the largest are left out: "
+            "list fewer or smaller ones, bound their memory, or ask with fewer draws"
         )
-        _refuse("/search/stages", "too_long_at_once", detail)
+        reasons.add(BY_TIME, detail)
+    return np.flatnonzero(fits)
+
+
+def _evaluated(columns: Columns) -> Results:
+    """A few plans at a time, so that none is put into an order more than once."""
+    so_far = np.cumsum(chunk_microbatches(columns)) // MOST_HELD
+    parts = [
+        evaluate(columns.part(np.flatnonzero(so_far == number)), with_spread=False)
+        for number in np.unique(so_far)
+    ]
+    names = parts[0].columns
+    return Results(
+        columns={name: np.concatenate([part.columns[name] for part in parts]) for name in names},
+        failure=np.concatenate([part.failure for part in parts]),
+    )
 
 
 def _peaks(columns: Columns) -> Floats:
@@ -146,32 +193,15 @@ def _peaks(columns: Columns) -> Floats:
     return peaks
 
 
-def _within(bounds: Bounds, peaks: Floats, memory: StageMemory, reasons: Reasons) -> Rows:
-    """The points that a GPU can hold, and the scenario itself, whatever it holds."""
-    held = np.ones(len(peaks), dtype=np.bool_)
-    for code, values, most, said in (
-        ("too_many_microbatches_in_flight", peaks, bounds.in_flight, "micro-batches in flight"),
-        (
-            "too_many_activations",
-            memory.activations_ratio,
-            bounds.activations,
-            "times the activations of the scenario",
-        ),
-        (
-            "too_many_parameters",
-            memory.parameters_ratio,
-            bounds.parameters,
-            "times the parameters of the scenario",
-        ),
-    ):
-        if most is None:
-            continue
-        over = held & (values > most * (1 + 1e-12))
-        for value in values[1:][over[1:]].tolist():
-            reasons.add(code, f"{value:g} {said}, at most {most:g} fit")
-        held &= ~over
-    held[0] = True
-    return np.flatnonzero(held)
+def _bounded(values: Floats, most: float | None, said: Memory, reasons: Reasons) -> Rows:
+    """The points with at most so much, and the scenario itself, whatever it holds."""
+    if most is None:
+        return np.arange(len(values))
+    over = values > most * (1 + ROUND_OFF)
+    over[0] = False
+    for value in values[over].tolist():
+        reasons.add(said.code, f"{value:g} {said.unit}, at most {most:g} fit")
+    return np.flatnonzero(~over)
 
 
 def _ranked(

@@ -150,7 +150,7 @@ def test_micro_batches_that_cannot_be_are_counted() -> None:
     assert {each.code: each.count for each in many.left_out} == {"out_of_range": 1}
 
 
-def test_searches_that_take_too_long_are_refused_before_they_begin() -> None:
+def test_what_cannot_be_searched_is_refused() -> None:
     def refused(base: Scenario, space: Space) -> tuple[str, str]:
         with pytest.raises(InvalidScenario) as caught:
             search(base, space, Bounds())
@@ -162,13 +162,46 @@ def test_searches_that_take_too_long_are_refused_before_they_begin() -> None:
     numbers = tuple(range(1, 65))
     many = Space(stages=numbers, microbatches=numbers)
     assert refused(piped(), many) == ("/search/stages", "too_many_candidates")
-    large = Space(stages=(8,), microbatches=tuple(range(4000, 4064)), schedules=("zb1p",))
-    assert refused(piped(), large) == ("/search/stages", "too_long_at_once")
-    simulated = piped(
-        {"per_op_jitter": {"kind": "lognormal", "cv": 0.05}}, draws=8_000, num_gpus=1024
-    )
-    assert refused(simulated, Space(schedules=("1f1b",)))[0] == "/draws"
-    assert pipeline_search.MAX_CANDIDATES < 64 * 64 * 12
+    jitter = {"per_op_jitter": {"kind": "lognormal", "cv": 0.05}}
+    drawn = piped(jitter, draws=30_000, num_gpus=8)
+    assert refused(drawn, Space(schedules=("1f1b",))) == ("/draws", "too_many_draws")
+
+
+@pytest.mark.parametrize(
+    ("limit", "most", "largest"),
+    [
+        # P M of the scenario, 8 x 16, and of those to try
+        ("MOST_ORDERED", 8 * 16 + 8 * (8 + 16), 16),
+        ("MOST_ORDERED", 8 * 16 + 8 * (8 + 16 + 32) + 7, 32),
+        # P M / 40 of the scenario, M + P more of the others
+        ("MOST_PLAN_STEPS", 3.2 + (8 + 8 + 1.6) + (16 + 8 + 3.2) + (32 + 8 + 6.4), 32),
+    ],
+)
+def test_the_largest_are_left_out_where_there_is_no_time(
+    monkeypatch: pytest.MonkeyPatch, limit: str, most: float, largest: int
+) -> None:
+    # A smaller limit than that of the service, so that little is worked through.
+    monkeypatch.setattr(pipeline_search, limit, most * (1 + 1e-12))
+    sizes = (64, 8, 32, 16)
+    space = Space(stages=(8,), microbatches=sizes, schedules=("zb1p",))
+    found = search(piped(), space, Bounds())
+    kept = sorted(size for size in sizes if size <= largest)
+    assert sorted(sized.sizes.microbatches for sized in found.ranked) == kept
+    (left_out,) = found.left_out
+    assert (left_out.code, left_out.count) == ("too_long_at_once", 4 - len(kept))
+    assert found.num_candidates == 4
+
+
+def test_plans_that_are_worked_through_apart_give_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    together = search(piped(), SPACE, Bounds())
+    monkeypatch.setattr(pipeline_search, "MOST_HELD", 300)
+    apart = search(piped(), SPACE, Bounds())
+    assert keys(apart) == keys(together)
+    for one, other in zip(apart.ranked, together.ranked, strict=True):
+        assert one.lost == pytest.approx(other.lost, rel=1e-12)
+        assert one.point == other.point
 
 
 def test_reasons_are_counted_and_the_first_is_kept() -> None:
