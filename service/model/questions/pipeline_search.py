@@ -41,7 +41,7 @@ MAX_CANDIDATES = 2_000
 MOST_ORDERED = 4_000_000
 """P M V of all plans of a search, which are put into an order before their memory is known: some
 10 s of one core."""
-MOST_HELD = 250_000
+MOST_HELD = 100_000
 """P M V of plans that are worked through together, fewer than are kept (`plans.py`)."""
 LOST = "gpu_hours_lost"
 BY_TIME = "too_long_at_once"
