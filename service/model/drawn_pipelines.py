@@ -29,7 +29,7 @@ def drawn_step(scenario: Scenario) -> DrawnStep:
     cluster = cluster_of(columns)
     speed = _speeds(cluster)
     lasting = lasting_factors(scenario, speed)
-    working = without_slowest(lasting, cluster.num_removed)
+    working = _in_places(without_slowest(lasting, cluster.num_removed))
     factor = (lasting * step_factors(scenario, len(lasting)))[working]
     factor *= replica_factors(scenario, len(working), cluster.stages * cluster.tensor_size)
     return DrawnStep(
@@ -81,6 +81,15 @@ def without_slowest(lasting: Floats, num_removed: int) -> NDArray[np.intp]:
         return np.arange(len(lasting))
     order = np.lexsort((np.arange(len(lasting)), lasting))
     return np.sort(order[: len(lasting) - num_removed])
+
+
+def _in_places(working: NDArray[np.intp]) -> NDArray[np.intp]:
+    """The ranks by their places: the last ones take those of ranks that stand by, others stay."""
+    number = len(working)
+    stay, stand_in = working[working < number], working[working >= number]
+    places = np.arange(number)
+    places[np.setdiff1d(places, stay, assume_unique=True)] = stand_in
+    return places
 
 
 def _speeds(cluster: OneCluster) -> Floats:

@@ -143,6 +143,11 @@ NEARLY: list[dict[str, Any]] = [
     },
     {
         **piped(),
+        "slow_groups": [{**SLOW, "count": 8, "placement": 3}],
+        "num_evicted_gpus": 8,
+    },
+    {
+        **piped(),
         "variability": {"node": GAMMA},
         "slow_groups": [SLOW],
         "num_spare_gpus": 1,

@@ -242,3 +242,34 @@ def test_only_who_waits_later_and_varies_is_simulated() -> None:
     assert rank_steps(plain, with_causes=False).tolist() == [0]
     assert rank_steps(steady, with_causes=False).tolist() == [0]
     assert rank_steps(later, with_causes=False)[0] >= STEP["num_gpus"] * 1000
+
+
+@pytest.mark.parametrize(
+    ("num_gpus", "reference", "microbatches", "evicted", "nearest"),
+    [(16, 8, 5, 0, [8, 20]), (28, 8, 8, 0, [16, 32]), (32, 8, 8, 4, [20, 36]), (8, 4, 1, 0, [4])],
+)
+def test_sizes_that_divide_the_micro_batches_are_named(
+    num_gpus: int, reference: int, microbatches: int, evicted: int, nearest: list[int]
+) -> None:
+    document = {
+        "num_gpus": num_gpus,
+        "num_evicted_gpus": evicted,
+        "compute_ms": 100,
+        "pipeline": {"schedule": "1f1b", "stages": 4, "microbatches": microbatches},
+        "scaling": {"kind": "strong", "reference_num_gpus": reference},
+    }
+    (problem,) = broken(document)
+    assert f"num_gpus of {' or '.join(map(str, nearest))} would do" in problem.detail
+    for size in nearest:
+        assert first_failure(decode_scenario({**document, "num_gpus": size})) == ""
+
+
+def test_no_size_divides_the_micro_batches() -> None:
+    document = {
+        "num_gpus": 8,
+        "compute_ms": 100,
+        "pipeline": {"schedule": "1f1b", "stages": 4, "microbatches": 1},
+        "scaling": {"kind": "strong", "reference_num_gpus": 3},
+    }
+    (problem,) = broken(document)
+    assert problem.detail.endswith("no other size does")

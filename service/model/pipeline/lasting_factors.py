@@ -97,7 +97,10 @@ class LastingFactors:
 
 
 def without_slowest(factor: Floats, number: int) -> Floats:
-    """(GPUs - number, draws): each column without its largest, of equal ones the last; in order."""
+    """(GPUs - number, draws): each column without its largest, of equal ones the last.
+
+    Those left stay where they are; the last ones take the places of those that went before them.
+    """
     kept = np.empty((len(factor) - number, factor.shape[1]))
     for draws in _blocks_of_draws(factor):
         kept[:, draws] = _without_slowest(factor[:, draws], number)
@@ -118,5 +121,7 @@ def _without_slowest(factor: Floats, number: int) -> Floats:
     # Of those at the limit the last ones go, as many as are missing.
     from_end = np.cumsum(at[::-1], axis=0)[::-1]
     removed = above | at & (from_end <= number - above.sum(axis=0))
-    kept: Floats = factor.T[~removed.T].reshape(factor.shape[1], left).T
-    return kept
+    kept = factor[:left].T.copy()
+    kept[removed[:left].T] = factor[left:].T[~removed[left:].T]
+    in_place: Floats = kept.T
+    return in_place

@@ -3,12 +3,14 @@
 Design page "The model", sections 7 and 11.
 """
 
+from itertools import islice
 from typing import Any
 
 import numpy as np
 
 from service.model.columns import COUNT, PLACEMENT, Columns, columns_of
 from service.model.fields import Scenario
+from service.model.parts.pipeline import MAX_MICROBATCHES
 from service.model.pipeline import SCHEDULES
 from service.model.pipeline.plans import MAX_CHUNK_MICROBATCHES
 from service.model.pipeline.schedule import Sizes
@@ -141,9 +143,8 @@ def _uneven_scaling(columns: Columns) -> Mask:
 
 
 def _say_uneven_scaling(scenario: Scenario) -> Said:
-    pipeline, scaling = scenario.pipeline, scenario.scaling
-    if pipeline is None or isinstance(scaling, str):
-        raise ValueError("only strong scaling of a pipeline breaks this rule")
+    pipeline: Any = scenario.pipeline
+    scaling: Any = scenario.scaling
     if pipeline.forward_ms is not None:
         detail = (
             "strong scaling divides the micro-batches of a replica, and with them its compute: say "
@@ -152,15 +153,31 @@ def _say_uneven_scaling(scenario: Scenario) -> Said:
         return "/scaling", detail
     used = scenario.num_gpus - scenario.num_evicted_gpus
     divided = pipeline.microbatches * scaling.reference_num_gpus
-    nearest = [f"{divided / size:g}" for size in (divided // used, divided // used + 1) if size > 0]
+    of_replica = pipeline.stages * scenario.tensor_parallel_size
+    nearest = [str(size + scenario.num_evicted_gpus) for size in _near(divided, used, of_replica)]
+    advice = f"num_gpus of {' or '.join(nearest)} would do" if nearest else "no other size does"
     return (
         "/scaling/reference_num_gpus",
         (
             f"{pipeline.microbatches} micro-batches at {scaling.reference_num_gpus} GPUs are "
-            f"{divided / used:g} at {used}, which must be whole; {' or '.join(nearest)} GPUs would "
-            "do"
+            f"{divided / used:g} at {used}, which must be whole; {advice}"
         ),
     )
+
+
+def _near(divided: int, used: int, of_replica: int) -> list[int]:
+    """The next smaller and larger number of GPUs that leaves whole micro-batches and replicas."""
+    fewer = range(divided // used, 0, -1)
+    more = range(divided // used + 1, min(divided // of_replica, MAX_MICROBATCHES) + 1)
+    found = []
+    for numbers in (more, fewer):
+        fits = (
+            divided // number
+            for number in numbers
+            if divided % number == 0 and divided // number % of_replica == 0
+        )
+        found.extend(islice(fits, 1))
+    return found
 
 
 def _too_many_operations(columns: Columns) -> Mask:
@@ -243,14 +260,12 @@ def _too_many_at_stage(columns: Columns) -> Mask:
 
 
 def _room(columns: Columns) -> Any:
-    """(points,) GPUs of one stage in all replicas, spares and evicted ones left aside."""
-    used = columns["num_gpus"] - columns["num_evicted_gpus"]
-    return used // num_stages(columns)
+    """(points,) GPUs of one stage in all replicas, also those that are evicted from there."""
+    return columns["num_gpus"] // replica_gpus(columns) * columns["tensor_parallel_size"]
 
 
 def _say_too_many_at_stage(scenario: Scenario) -> Said:
-    pipeline: Any = scenario.pipeline
-    room = (scenario.num_gpus - scenario.num_evicted_gpus) // pipeline.stages
+    room = int(_room(columns_of(scenario))[0])
     at_stage: dict[int, int] = {}
     for number, slow in enumerate(scenario.slow_groups):
         if isinstance(slow.placement, int):

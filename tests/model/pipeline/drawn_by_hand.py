@@ -87,12 +87,21 @@ def lasting_by_hand(given: dict[str, Any], number: int, rng: np.random.Generator
     kept = []
     for row in factor:
         gone = sorted(range(held), key=lambda gpu: (-row[gpu], -gpu))[:removed]
-        kept.append(np.delete(row, gone))
+        kept.append(filled(row, gone))
     factor = np.array(kept)
     if "episodes" in given:
         occupancy, severity = given["episodes"]
         factor = factor * np.where(rng.random(factor.shape) < occupancy, severity, 1.0)
     return factor
+
+
+def filled(row: Floats, gone: list[int]) -> Floats:
+    """The GPUs without these; the last ones take the places that are left."""
+    places = list(row[: len(row) - len(gone)])
+    last = [row[gpu] for gpu in range(len(places), len(row)) if gpu not in gone]
+    for place in sorted(gpu for gpu in gone if gpu < len(places)):
+        places[place] = last.pop(0)
+    return np.array(places)
 
 
 def of_law(law: tuple[str, float], shape: tuple[int, ...], rng: np.random.Generator) -> Floats:
