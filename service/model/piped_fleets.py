@@ -17,7 +17,7 @@ from service.model.pipelines import (
     shape_of,
 )
 from service.model.stage_sizes import num_replicas
-from service.model.step_lines import rest_lines_of
+from service.model.step_lines import rest_lines_of, without_hidden_load
 from service.model.times import compute_ms
 from service.model.waiting import averages_rounds, hides_load, interval_steps
 
@@ -53,7 +53,9 @@ class Beside(NamedTuple):
 def beside(columns: Columns) -> Beside:
     """Of points with pipelines, whose exchange all replicas wait for."""
     hidden = np.where(hides_load(columns), columns["load_ms"], 0.0)
-    return Beside(rest_lines_of(columns).offset[0], hidden, serial_of(columns).ms)
+    # Without its load: what waits for the exchange of a round of one step may hide one too.
+    waited = rest_lines_of(without_hidden_load(columns)).offset[0]
+    return Beside(waited, hidden, serial_of(columns).ms)
 
 
 def with_hidden_load(columns: Columns, makespan_ms: Floats) -> Floats:

@@ -141,6 +141,26 @@ def test_a_load_hides_behind_the_pass() -> None:
     )
 
 
+@pytest.mark.parametrize("load", [100, 400])
+@pytest.mark.parametrize("cv", [0.0, 0.05])
+def test_a_round_of_one_step_is_a_step(load: float, cv: float) -> None:
+    document: dict[str, Any] = {
+        "num_gpus": 16,
+        "compute_ms": 240,
+        "load_ms": load,
+        "communication": {"kind": "fixed", "allreduce_ms": 20},
+        "overlap": {"kind": "none", "load_prefetch": True},
+        "pipeline": {"schedule": "gpipe", "stages": 4, "microbatches": 8},
+        "variability": {"transient": {"kind": "normal", "cv": cv}},
+        "draws": 16,
+    }
+    plain = evaluated(document)
+    found = evaluated(document | {"synchronization": {"kind": "local_steps", "steps": 1}})
+    for name in set(plain) - {"break_even_extra_steps_fraction"}:
+        assert found[name] == pytest.approx(plain[name], rel=1e-12, nan_ok=True), name
+    assert plain["step_mean_ms"] >= max(350, load)
+
+
 @pytest.mark.parametrize("cv", [0.0, 0.1])
 @pytest.mark.parametrize("backup", [0, 1])
 def test_replicas_are_the_ranks_of_the_barrier(cv: float, backup: int) -> None:
@@ -197,6 +217,21 @@ def test_a_replica_whose_handing_on_does_not_slow_down() -> None:
     assert found["pipeline_makespan_ms"] == pytest.approx(41, rel=1e-9)
     assert found["pipeline_makespan_ms_p95"] == pytest.approx(41 + 33 * 0.1 * 1.644853627, rel=1e-8)
     assert METHODS[found["method"]] == "quadrature"
+
+
+def test_the_mean_pass_of_a_straight_line_is_known() -> None:
+    """All operations share factors of mean 1: what varies makes no idle time, to the last digit."""
+    pipeline = {"schedule": "gpipe", "stages": 4, "microbatches": 8}
+    variability = {
+        "replica": {"kind": "lognormal", "cv": 0.12},
+        "common": {"kind": "normal", "cv": 0.09},
+    }
+    document = {"num_gpus": 16, "compute_ms": 240, "variability": variability}
+    for changes, idle in (({}, 90.0), ({"stages": 1, "p2p_ms": 0.4}, 0.0)):
+        found = evaluated(document | {"pipeline": pipeline | changes})
+        assert found["pipeline_makespan_ms"] == pytest.approx(240 + idle, rel=1e-14)
+        assert found["pipeline_idle_jitter_ms"] == pytest.approx(0, abs=1e-12)
+        assert found["pipeline_idle_ms"] == pytest.approx(idle, abs=1e-12)
 
 
 def test_strong_scaling_divides_the_micro_batches() -> None:

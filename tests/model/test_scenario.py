@@ -331,8 +331,8 @@ def test_the_normal_form_drops_defaults() -> None:
     del whole["backward_fraction"]
     given = ("mtbf_hours_per_gpu", "asynchronous_checkpoint")
     failures = {name: value for name, value in WHOLE["failures"].items() if name not in given}
-    given = ("chunks_per_stage", "forward_ms", "backward_ms")
-    pipeline = {name: value for name, value in WHOLE["pipeline"].items() if name not in given}
+    unset = ("chunks_per_stage", "forward_ms", "backward_ms")
+    pipeline = {name: value for name, value in WHOLE["pipeline"].items() if name not in unset}
     documents = {"failures": failures, "pipeline": pipeline}
     assert normalised(decode_scenario(WHOLE)) == {**whole, **documents}
     value = {

@@ -2,7 +2,8 @@
 
 On a stage they take its GPUs replica by replica, groups one after the other as they are listed. The
 worst is one on as many stages of the first replica as there are GPUs, slowest on the stages where
-the replica's step becomes longest; those left over fill that replica, then the following ones.
+the replica's step becomes longest, nothing else varying (of equally bad ones the first stages);
+those left over fill that replica, then the following ones.
 """
 
 from itertools import combinations
@@ -18,6 +19,7 @@ from service.model.pipeline.shape import RANDOM, WORST
 
 MAX_WORST_PLACEMENTS = 4096
 _MOST_EXACT = 10**300
+_EQUAL = 1e-12
 
 
 class FixedPlaces(NamedTuple):
@@ -113,11 +115,13 @@ def _worst_assignment(
     ways = _num_assignments(len(free), counts)
     if ways > MAX_WORST_PLACEMENTS:
         raise ValueError(f"{ways} ways to place slow GPUs, more than {MAX_WORST_PLACEMENTS}")
-    places = np.array(_assignments(len(free), counts))
+    places = np.array(_assignments(len(free), counts), dtype=np.intp)
     of_stage = np.repeat(base[:, np.newaxis], len(places), axis=1)
     for place, factor in zip(places.T, factors.tolist(), strict=True):
         of_stage[free[place], np.arange(len(places))] = np.maximum(base[free[place]], factor)
-    worst: NDArray[np.intp] = places[cluster.makespans(of_stage).argmax()]
+    makespan = cluster.makespans(of_stage)
+    # Round-off chooses none among equals.
+    worst: NDArray[np.intp] = places[np.argmax(makespan >= makespan.max() * (1 - _EQUAL))]
     return worst
 
 

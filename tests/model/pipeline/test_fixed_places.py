@@ -1,5 +1,6 @@
 """Slow GPUs on a stage, and where they hurt most."""
 
+from dataclasses import replace
 from itertools import permutations
 
 import numpy as np
@@ -81,6 +82,24 @@ def test_full_stages_take_no_more() -> None:
     places = fixed_places(cluster)
     np.testing.assert_array_equal(places.factor[0, 1], [1.1, 1.1])
     assert (places.factor[0, [0, 2]] == 1.5).sum() == 1
+
+
+def test_no_room_in_the_first_replica() -> None:
+    cluster = cluster_of([(1, 1.5, WORST), (1, 1.1, 0)], stages=1, replicas=2)
+    np.testing.assert_array_equal(fixed_places(cluster).factor.ravel(), [1.1, 1.5])
+
+
+def test_of_equally_bad_places_the_first() -> None:
+    """GPipe takes as long wherever slow GPUs sit; sums of its times differ by round-off."""
+    for stages in range(2, 8):
+        for microbatches in (3, 7, 10):
+            cluster = cluster_of(
+                [(2, 1.31, WORST)], schedule="gpipe", stages=stages, microbatches=microbatches
+            )
+            even = np.full((stages, 1), 0.1 / 3)
+            shape = replace(cluster.shape, forward=even, backward=3 * even, p2p=np.zeros(1))
+            places = fixed_places(replace(cluster, shape=shape)).factor[0, :, 0]
+            np.testing.assert_array_equal(np.flatnonzero(places > 1), [0, 1])
 
 
 def test_numbers_of_worst_placements() -> None:
