@@ -69,6 +69,21 @@ def test_each_pipeline_can_be_repeated_from_its_overrides(shared_client: Client)
     assert (own["schedule"], own["stages"], own["gpu_hours_given_back"]) == ("1f1b", 8, 0)
 
 
+def test_the_number_of_micro_batches_may_be_kept_instead_of_their_size(
+    shared_client: Client,
+) -> None:
+    search = {"stages": [2, 4, 16], "schedules": ["1f1b"], "keep": "microbatches"}
+    found = searched(shared_client, search=search)
+    for row in found["pipelines"]:
+        assert row["microbatches"] == 4
+        assert row["microbatch_size_ratio"] == row["stages"] / 8
+        # (M + P - 1)(f + b) and 1F1B's hand-overs, 0.5 ms each
+        ramp = 3 + row["stages"]
+        handed = 2 * 0.5 * (ramp * (row["stages"] - 1) // row["stages"])
+        assert row["step_mean_ms"] == pytest.approx(ramp * 75 + handed + 80, rel=1e-12)
+    assert [row["stages"] for row in found["pipelines"]] == [2, 4, 16]
+
+
 @pytest.mark.parametrize("name", PIPELINE_SEARCHES)
 def test_every_example_of_the_documentation_is_answered(shared_client: Client, name: str) -> None:
     body = PIPELINE_SEARCHES[name]

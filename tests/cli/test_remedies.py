@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from service.api.examples import PIPED
 from tests.cli.conftest import Program
 
 # What one slow GPU costs 1 024 in 30 days: the founding page's figure.
@@ -128,3 +129,28 @@ def test_a_gain_over_one_thing_after_the_other_is_called_one(
     done = trainard("remedies", "-", stdin=json.dumps({"scenario": scenario}))
     # 737 280 GPU-hours x 30 / 380
     assert done.stdout.startswith("gained in 30 days: 58 206 of 737 280 GPU-hours\n")
+
+
+def test_remedies_of_a_pipeline_tell_what_a_gpu_holds(trainard: Program) -> None:
+    asked = [
+        {"kind": "more_microbatches", "microbatches": [8]},
+        {"kind": "fewer_stages"},
+        {"kind": "prefetch_load"},
+        {"kind": "rebalance_stages"},
+    ]
+    body = json.dumps({"scenario": {**PIPED, "load_ms": 20}, "remedies": asked})
+    table = trainard("remedies", "-", stdin=body).stdout
+    lines = {line.split()[0]: line for line in table.splitlines() if line}
+    assert "in flight  activations [x]  parameters [x]" in lines["remedy"]
+    # 8 micro-batches of half the size in flight; half the stages have half as many micro-batches.
+    assert lines["more_microbatches"].endswith("4 to 8                1               1")
+    assert lines["fewer_stages"].endswith("4 to 2                1               2")
+    assert lines["prefetch_load"].endswith("-                -               -")
+    assert " 8 micro-batches " in lines["more_microbatches"]
+    assert "not applicable: rebalance_stages: all stages have equal work already" in table
+    assert "note: more_microbatches 8 micro-batches: p2p_ms is taken to be the same" in table
+    done = trainard("remedies", "-", "--format", "csv", stdin=body)
+    rows = {row["remedy"]: row for row in csv.DictReader(io.StringIO(done.stdout))}
+    assert rows["fewer_stages"]["parameter_ratio"] == "2.0"
+    assert rows["fewer_stages"]["peak_microbatches_in_flight_after"] == "2.0"
+    assert rows["prefetch_load"]["activation_ratio"] == ""
