@@ -12,6 +12,7 @@ from service.model.columns import Columns, Floats
 from service.model.fleet import Fleet
 from service.model.fleets import structures_of
 from service.model.pipeline.simulation_size import operations_needed
+from service.model.pipeline.spread_size import spread_operations
 from service.model.pipelines import are_stages_simulated
 from service.model.recursion.lengths import rank_steps_needed
 from service.model.recursion.pattern import Pattern
@@ -57,7 +58,7 @@ def operations(columns: Columns, *, with_causes: bool = True) -> Floats:
     """(points,) operations of pipelines to work through; 0 where none are simulated.
 
     All points must keep the rules. A replica by itself is worked through as often as the causes are
-    switched off.
+    switched off; beside the causes the spread over clusters is counted.
     """
     found = np.zeros(columns.num_points)
     rows = np.flatnonzero(are_stages_simulated(columns))
@@ -68,6 +69,8 @@ def operations(columns: Columns, *, with_causes: bool = True) -> Floats:
                 operations_needed(fleet, draws)
                 for fleet in (_piped(structure.fleet) if with_causes else [structure.fleet])
             )
+            if with_causes:
+                found[rows[structure.rows]] += spread_operations(structure.fleet, draws)
     return found
 
 

@@ -77,7 +77,7 @@ def _spread(columns: Columns, fleet: Fleet, step: Step, slowest: Slowest) -> Spr
     if fleet.round_steps is not None:
         num_steps = num_steps / fleet.round_steps
     if fleet.pipeline is not None:
-        return _piped(columns, fleet, num_steps)
+        return _piped(columns, fleet, num_steps, window_hours.astype(np.float64))
     fleet = with_round_means(fleet)
     if _is_noise_of_steps(fleet, slowest):
         return normal_spread(slowest.mean, slowest.variance / num_steps, fleet.outside_ratio)
@@ -94,10 +94,12 @@ def _spread(columns: Columns, fleet: Fleet, step: Step, slowest: Slowest) -> Spr
     return spread_of(fleet.part(first), **distinct).taken(inverse)
 
 
-def _piped(columns: Columns, fleet: Fleet, num_steps: Floats) -> Spread:
+def _piped(columns: Columns, fleet: Fleet, num_steps: Floats, window_hours: Floats) -> Spread:
     """Of the slowest replica, with what is beside it in a step."""
     shift = beside(columns).step_shift / compute_ms(columns)
-    spread = spread_of_pipelines(fleet, columns["seed"], columns["draws"], num_steps)
+    spread = spread_of_pipelines(
+        fleet, columns["seed"], columns["draws"], num_steps=num_steps, window_hours=window_hours
+    )
     return replace(
         spread, quantiles=spread.quantiles + shift[:, np.newaxis], mean=spread.mean + shift
     )

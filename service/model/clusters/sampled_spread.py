@@ -36,8 +36,8 @@ def sampled(mean: Floats, sd: float, outside_ratio: float, seed: int) -> Sampled
     mean_se, reciprocal_mean_se = _error(block_means.T).tolist()
     reciprocal -= reciprocal_mean
     return Sampled(
-        quantiles=_quantiles(np.sort(by_block, axis=None)),
-        quantiles_se=_error(_quantiles(by_block)),
+        quantiles=quantiles_of(np.sort(by_block, axis=None)),
+        quantiles_se=_error(quantiles_of(by_block)),
         mean=mean_of_all,
         mean_se=mean_se,
         reciprocal_mean=reciprocal_mean,
@@ -46,7 +46,7 @@ def sampled(mean: Floats, sd: float, outside_ratio: float, seed: int) -> Sampled
     )
 
 
-def _quantiles(ordered: Floats) -> Floats:
+def quantiles_of(ordered: Floats) -> Floats:
     """(..., 3) of values sorted along the last axis, each in the middle of its share."""
     last = ordered.shape[-1] - 1
     place = np.minimum(np.maximum(SPREAD_PROBABILITIES * (last + 1) - 0.5, 0), last)

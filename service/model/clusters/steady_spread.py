@@ -19,7 +19,7 @@ from service.model.fleet import Fleet
 from service.model.laws.law import Floats
 
 _SCORES = special.ndtri(SPREAD_PROBABILITIES)
-_MOST_NOISE = 0.1
+MOST_NOISE = 0.1
 """Of the mean; above it the average of a window's steps is not normal."""
 _NEARLY_NORMAL = 1e6
 """A gamma of this shape and more is normal to 1e-3 of its standard deviation."""
@@ -41,7 +41,7 @@ def steady_spread(fleet: Fleet, num_steps: Floats, window_hours: Floats) -> Spre
     added = np.maximum(mean - moments.mean, 0.0)
     return replace(
         found,
-        quantiles=_delayed(moments.mean, added, variance + of_episodes),
+        quantiles=delayed_quantiles(moments.mean, added, variance + of_episodes),
         reciprocal_mean=_reciprocal(rho + mean, variance + of_episodes),
         reciprocal_sd=np.sqrt(variance + of_episodes) / (rho + mean) ** 2,
     )
@@ -62,7 +62,7 @@ def normal_spread(
 
     NaN where it is too wide for that beside what is `typical`, by default the mean.
     """
-    widest = _MOST_NOISE * (mean if typical is None else typical)
+    widest = MOST_NOISE * (mean if typical is None else typical)
     sd = np.where(variance <= widest**2, np.sqrt(variance), np.nan)
     zero = np.zeros_like(mean)
     return Spread(
@@ -83,7 +83,7 @@ def _reciprocal(stretched: Floats, variance: Floats) -> Floats:
     return found
 
 
-def _delayed(base: Floats, added: Floats, variance: Floats) -> Floats:
+def delayed_quantiles(base: Floats, added: Floats, variance: Floats) -> Floats:
     """(points, 3) quantiles of base plus a gamma of mean `added` and this variance."""
     with np.errstate(divide="ignore", invalid="ignore"):
         shape = np.where(variance > 0, added * added / variance, np.inf)

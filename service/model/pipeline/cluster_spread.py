@@ -1,16 +1,18 @@
 """The spread of the window's mean step over pipelined clusters.
 
-Where nothing lasts, clusters differ by the noise of their steps alone, which is normal; where
-everything lasts, all steps of a cluster are alike, and what is drawn of a step is drawn of the
-cluster. Both together are not covered, nor are episodes and autocorrelation.
+Where nothing lasts, clusters differ by the noise of their steps, which is normal, and by their
+episodes (`episode_spread.py`); where everything lasts, all steps of a cluster are alike, and what
+is drawn of a step is drawn of the cluster. Where some does: `mixed_spread.py`. Not covered are
+episodes beside what differs for good, and autocorrelation where its noise makes the spread.
 """
 
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from service.model.clusters.sampled_spread import sampled
+from service.model.clusters.sampled_spread import Sampled, sampled
 from service.model.clusters.spread_types import (
     CLOSED_FORM,
     MONTE_CARLO,
@@ -23,6 +25,8 @@ from service.model.clusters.spread_types import (
 from service.model.clusters.steady_spread import normal_spread
 from service.model.fleet import Fleet
 from service.model.laws.law import Floats
+from service.model.pipeline.episode_spread import episode_spread, has_known_episodes
+from service.model.pipeline.mixed_spread import mixed_spread
 from service.model.pipeline.one_cluster import OneCluster, clusters_of
 from service.model.pipeline.random_places import placements_of
 from service.model.pipeline.replica_states import is_exact, kinds_of
@@ -33,29 +37,70 @@ from service.model.pipeline.weighted_quantiles import weighted_quantiles
 Ints = NDArray[np.int64]
 
 
-def spread_of_pipelines(fleet: Fleet, seed: Ints, draws: Ints, num_steps: Floats) -> Spread:
-    """(points,) each; NaN where it is not covered. `num_steps` are those of a window."""
+class _Window(NamedTuple):
+    """Of one point; seed, draws and num_rounds (1,)."""
+
+    seed: Ints
+    draws: Ints
+    num_rounds: Floats
+    hours: float
+
+
+def spread_of_pipelines(
+    fleet: Fleet, seed: Ints, draws: Ints, *, num_steps: Floats, window_hours: Floats
+) -> Spread:
+    """(points,) each; NaN where it is not covered. `num_steps`, `window_hours` of a window."""
     found = empty_spread(fleet.num_points)
     for point, cluster in enumerate(clusters_of(fleet)):
         rows = np.array([point])
-        is_lasting = _differs(cluster)
-        if fleet.episodes is not None or (is_lasting and _varies(cluster)):
-            continue
-        if not is_lasting and not _is_correlated(cluster):
-            piped = simulate_pipelines(fleet.part(rows), seed[rows], draws[rows])
-            put(found, rows, _of_steps(piped, cluster, num_steps[rows]))
-        elif is_lasting and not cluster.is_random and is_exact(cluster):
-            put(found, rows, _of_placements(cluster))
-        elif is_lasting:
-            put(found, rows, _of_clusters(cluster, int(seed[point]), int(draws[point])))
+        window = _Window(
+            seed[rows],
+            draws[rows],
+            np.maximum(num_steps[rows] / cluster.shape.round_steps, 1.0),
+            float(window_hours[point]),
+        )
+        spread_of = _of_unequal if differs(cluster) else _of_equal
+        put(found, rows, spread_of(cluster, window))
     return found
 
 
-def _differs(cluster: OneCluster) -> bool:
+def _of_unequal(cluster: OneCluster, window: _Window) -> Spread:
+    """Of clusters that differ for good."""
+    seed, draws = int(window.seed[0]), int(window.draws[0])
+    if cluster.fleet.episodes is not None:
+        return empty_spread(1)
+    if varies(cluster):
+        found = mixed_spread(cluster, seed, draws, float(window.num_rounds[0]))
+        return empty_spread(1) if found is None else _of_sample(found)
+    if not cluster.is_random and is_exact(cluster):
+        return _of_placements(cluster)
+    return _of_clusters(cluster, seed, draws)
+
+
+def _of_equal(cluster: OneCluster, window: _Window) -> Spread:
+    """Of clusters that are alike."""
+    fleet = cluster.fleet
+    if _is_correlated(cluster) or (fleet.episodes is not None and not has_known_episodes(cluster)):
+        return empty_spread(1)
+    if fleet.episodes is not None:
+        return episode_spread(
+            cluster,
+            window.seed,
+            window.draws,
+            num_rounds=window.num_rounds,
+            window_hours=window.hours,
+        )
+    piped = simulate_pipelines(fleet, window.seed, window.draws)
+    return _of_steps(piped, cluster, window.num_rounds)
+
+
+def differs(cluster: OneCluster) -> bool:
+    """Whether clusters do, for good."""
     return cluster.differs_lastingly or len(kinds_of(cluster).number) > 0
 
 
-def _varies(cluster: OneCluster) -> bool:
+def varies(cluster: OneCluster) -> bool:
+    """Whether steps of a cluster do."""
     return cluster.fleet.varies_per_step or cluster.shape.jitter is not None
 
 
@@ -63,9 +108,8 @@ def _is_correlated(cluster: OneCluster) -> bool:
     return cluster.fleet.transient is not None and bool(cluster.fleet.autocorrelation.any())
 
 
-def _of_steps(piped: Piped, cluster: OneCluster, num_steps: Floats) -> Spread:
+def _of_steps(piped: Piped, cluster: OneCluster, num_rounds: Floats) -> Spread:
     """The noise of a window is known better than what it lies about, where that was sampled."""
-    num_rounds = np.maximum(num_steps / cluster.shape.round_steps, 1.0)
     rho = cluster.fleet.outside_ratio
     found = normal_spread(piped.mean, piped.variance / num_rounds, rho)
     if piped.is_exact[0]:
@@ -97,9 +141,12 @@ def _of_placements(cluster: OneCluster) -> Spread:
 
 def _of_clusters(cluster: OneCluster, seed: int, draws: int) -> Spread:
     step = np.maximum(rounds_of(cluster, seed, num_lanes_of(draws)).step, cluster.floor)
+    return _of_sample(sampled(step, 0.0, float(cluster.fleet.outside_ratio[0]), seed))
+
+
+def _of_sample(values: Sampled) -> Spread:
     found = empty_spread(1)
     found.method[:] = MONTE_CARLO
-    values = sampled(step, 0.0, float(cluster.fleet.outside_ratio[0]), seed)
     for name, value in values._asdict().items():
         getattr(found, name)[0] = value
     return found

@@ -15,7 +15,7 @@ from service.model.pipeline.step_factors import DrawnSteps
 
 
 class Rounds(NamedTuple):
-    """(draws,) each.
+    """(draws,) each; of several rounds of a draw (rounds, draws).
 
     step     a step on average over the round, over the nominal compute
     common   the factor of all GPUs, likewise
@@ -26,36 +26,55 @@ class Rounds(NamedTuple):
 
 
 def rounds_of(cluster: OneCluster, seed: int, num_lanes: int) -> Rounds:
-    """So many lanes of draws."""
+    """One of each of so many lanes of draws."""
+    found = repeated_rounds(cluster, seed, num_lanes, 1)
+    return Rounds(found.step[0], found.common[0])
+
+
+def repeated_rounds(cluster: OneCluster, seed: int, num_lanes: int, number: int) -> Rounds:
+    """So many of each draw; the first ones are those of `rounds_of`."""
     drawn = DrawnSteps(cluster, seed)
     jittered = jittered_replicas(cluster, drawn, seed)
     bounds = MakespanBounds(cluster)
-    found = Rounds(np.empty(num_lanes * LANE), np.empty(num_lanes * LANE))
+    size = number, num_lanes * LANE
+    found = Rounds(np.empty(size), np.empty(size))
     for lanes in blocks_of_lanes(cluster, num_lanes):
         draws = slice(lanes.start * LANE, lanes.stop * LANE)
-        slowest = SlowestReplicas(cluster, bounds, len(lanes) * LANE)
-        for replicas in blocks_of_replicas(cluster, lanes):
-            if jittered is None:
-                steps = drawn.of_round(lanes, replicas)
-                slowest.add(np.array([factors.of_stages() for factors in steps]))
-            else:
-                slowest.add_means(_means(cluster, drawn, jittered, lanes, replicas))
-        found.step[draws] = slowest.longest[0]
-        found.common[draws] = drawn.common(lanes).mean(axis=0)
+        for row in range(number):
+            slowest = SlowestReplicas(cluster, bounds, len(lanes) * LANE)
+            for replicas in blocks_of_replicas(cluster, lanes):
+                if jittered is None:
+                    steps = drawn.of_round(lanes, replicas, row)
+                    slowest.add(np.array([factors.of_stages() for factors in steps]))
+                else:
+                    block = _Block(row, lanes, replicas)
+                    slowest.add_means(_means(cluster, drawn, jittered, block))
+            found.step[row, draws] = slowest.longest[0]
+            found.common[row, draws] = drawn.common(lanes, row).mean(axis=0)
     return found
 
 
+class _Block(NamedTuple):
+    """Rounds of one number."""
+
+    number: int
+    lanes: range
+    replicas: range
+
+
 def _means(
-    cluster: OneCluster,
-    drawn: DrawnSteps,
-    jittered: JitteredReplicas,
-    lanes: range,
-    replicas: range,
+    cluster: OneCluster, drawn: DrawnSteps, jittered: JitteredReplicas, block: _Block
 ) -> Floats:
     """(replicas, draws) mean makespans over the round, where operations vary."""
+    number, lanes, replicas = block
+    numbered = zip(
+        drawn.steps_of(number),
+        drawn.of_round(lanes, replicas, number, each_gpu=True),
+        strict=True,
+    )
     picks = [Pick(replica, lane) for replica in range(len(replicas)) for lane in range(len(lanes))]
     sums = np.zeros((len(replicas), len(lanes), LANE))
-    for step, factors in enumerate(drawn.of_round(lanes, replicas, each_gpu=True)):
+    for step, factors in numbered:
         for some in jittered.of_step(factors, step, lanes, replicas, picks):
             rows = np.array(some.picks)
             makespan = cluster.makespans(some.factor, some.jitter)

@@ -25,24 +25,26 @@ def operations_needed(fleet: Fleet, draws: NDArray[np.int64]) -> Floats:
     """
     found = np.empty(fleet.num_points)
     for point, cluster in enumerate(clusters_of(fleet)):
-        found[point] = _needed(cluster, LANE * num_lanes_of(int(draws[point])))
+        found[point] = operations_of(cluster, LANE * num_lanes_of(int(draws[point])))
     return found
 
 
-def _needed(cluster: OneCluster, draws: int) -> float:
+def operations_of(cluster: OneCluster, draws: int) -> float:
+    """Likewise of one point, of a number of draws."""
     if is_exact(cluster):
         return float(num_states(cluster)) * cluster.num_operations
     needs_all = cluster.num_removed > 0 or bool(cluster.random_groups)
     if needs_all and cluster.num_held > MAX_WHOLE_GPUS:
         return np.inf
     known = sum(
-        _drawn(part, draws) + float(num_states(part)) * part.num_operations
+        operations_drawn(part, draws) + float(num_states(part)) * part.num_operations
         for part in known_parts(cluster)
     )
-    return _drawn(cluster, draws) + known
+    return operations_drawn(cluster, draws) + known
 
 
-def _drawn(cluster: OneCluster, draws: int) -> float:
+def operations_drawn(cluster: OneCluster, draws: int) -> float:
+    """Of so many rounds alone."""
     shape, fleet = cluster.shape, cluster.fleet
     per_step = (fleet.transient, fleet.spikes, fleet.replica, fleet.common)
     lasting = (fleet.persistent, fleet.node, fleet.episodes, cluster.random_groups or None)

@@ -41,7 +41,7 @@ class StepFactors(NamedTuple):
 
 
 class DrawnSteps:
-    """Rounds of steps of one cluster."""
+    """Rounds of steps of one cluster; those of one draw, numbered from 0, have the same GPUs."""
 
     def __init__(self, cluster: OneCluster, seed: int) -> None:
         fleet = cluster.fleet
@@ -86,14 +86,18 @@ class DrawnSteps:
             self._lasting.is_one and all(source is None for source in of_gpu)
         )
 
-    def common(self, lanes: range) -> Floats:
+    def steps_of(self, number: int) -> range:
+        """Of the round of that number."""
+        return range(number * self.num_steps, (number + 1) * self.num_steps)
+
+    def common(self, lanes: range, number: int = 0) -> Floats:
         """(steps, draws) factor of all GPUs."""
         return np.array(
-            [self._shared("common", lanes, range(1), step)[0] for step in range(self.num_steps)]
+            [self._shared("common", lanes, range(1), step)[0] for step in self.steps_of(number)]
         )
 
     def of_round(
-        self, lanes: range, replicas: range, *, each_gpu: bool = False
+        self, lanes: range, replicas: range, number: int = 0, *, each_gpu: bool = False
     ) -> Iterator[StepFactors]:
         """Step after step; with `each_gpu` no GPU stands for all of its stage."""
         cluster, fleet = self._cluster, self._cluster.fleet
@@ -103,7 +107,7 @@ class DrawnSteps:
         slowest_only = not each_gpu and fleet.spikes is None and lasting is None
         phi = float(fleet.autocorrelation[0])
         scores = None
-        for step in range(self.num_steps):
+        for step in self.steps_of(number):
             own = np.ones((len(ranks), 1)) if lasting is None else lasting
             if "transient" in self._laws:
                 now = self._numbers["transient"].scores(lanes, ranks, step)

@@ -1,5 +1,6 @@
 """The spread of the window's mean step over pipelined clusters."""
 
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,13 @@ from tests.model.pipeline.piped_fleets import cluster_of, event_makespans, ints,
 
 
 def _spread(given: dict[str, Any], draws: int = 4000, num_steps: float = 100.0) -> Spread:
-    return spread_of_pipelines(piped_fleet(**given), ints(0), ints(draws), np.array([num_steps]))
+    return spread_of_pipelines(
+        piped_fleet(**given),
+        ints(0),
+        ints(draws),
+        num_steps=np.array([num_steps]),
+        window_hours=np.array([720.0]),
+    )
 
 
 @pytest.mark.parametrize("round_steps", [1, 4])
@@ -95,17 +102,49 @@ def test_noise_of_spikes_is_known_without_sampling() -> None:
 @pytest.mark.parametrize(
     "given",
     [
-        {"persistent": ("normal", 0.1), "transient": ("normal", 0.1)},
-        {"slow": [(1, 1.5, RANDOM)], "jitter": ("normal", 0.1)},
-        {"node": ("normal", 0.1), "spikes": (0.1, 1.5)},
-        {"episodes": (0.1, 1.5)},
+        # Episodes beside what differs for good, and with too many states.
+        {"persistent": ("normal", 0.1), "episodes": (0.1, 1.5)},
+        {"slow": [(1, 1.5, RANDOM)], "episodes": (0.1, 1.5)},
+        {"episodes": (0.1, 1.5), "stages": 20, "microbatches": 20, "replicas": 8},
+        # Autocorrelation whose noise matters.
         {"transient": ("normal", 0.1), "autocorrelation": 0.5},
+        {"transient": ("normal", 0.1), "autocorrelation": 0.5, "persistent": ("normal", 0.01)},
     ],
 )
 def test_what_is_not_covered(given: dict[str, Any]) -> None:
-    found = _spread(given, draws=16)
+    found = _spread(given, draws=16, num_steps=20.0)
     assert np.isnan(found.quantiles).all()
     assert np.isnan(found.mean[0])
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"persistent": ("normal", 0.1), "transient": ("normal", 0.1)},
+        {"persistent": ("normal", 0.1), "transient": ("normal", 0.1), "autocorrelation": 0.5},
+        {"slow": [(1, 1.5, RANDOM)], "jitter": ("normal", 0.1)},
+        {"node": ("normal", 0.1), "spikes": (0.1, 1.5)},
+        {"episodes": (0.1, 1.5)},
+        {"episodes": (0.1, 1.5), "transient": ("normal", 0.1)},
+    ],
+)
+def test_a_point_is_the_same_alone(given: dict[str, Any]) -> None:
+    alone, window = piped_fleet(**given), {"num_steps": 1e6, "window_hours": 720.0}
+    # The second of three points.
+    rows = np.zeros(3, dtype=np.intp)
+    together = spread_of_pipelines(
+        alone.part(rows),
+        np.array([1, 0, 2]),
+        np.array([64, 128, 16]),
+        **{name: np.full(3, value) for name, value in window.items()},
+    )
+    found = spread_of_pipelines(
+        alone, ints(0), ints(128), **{name: np.full(1, value) for name, value in window.items()}
+    )
+    assert np.isfinite(found.quantiles).all()
+    for field in fields(Spread):
+        whole, part = getattr(together, field.name), getattr(found, field.name)
+        np.testing.assert_array_equal(whole[1], part[0])
 
 
 def test_autocorrelation_of_nothing_is_covered() -> None:

@@ -8,7 +8,7 @@ import pytest
 from service.model.pipeline import blocks_of_draws, jittered
 from service.model.pipeline.random_numbers import LANE
 from service.model.pipeline.replica_makespans import replica_makespans
-from service.model.pipeline.rounds import rounds_of
+from service.model.pipeline.rounds import repeated_rounds, rounds_of
 from service.model.pipeline.shape import RANDOM
 from tests.model.pipeline.piped_fleets import cluster_of, event_makespans, ints, piped_fleet
 
@@ -45,3 +45,27 @@ def test_the_longest_of_all_makespans() -> None:
     factor = np.repeat(found.common[np.newaxis], 3, axis=0)[:, np.newaxis, np.newaxis]
     np.testing.assert_allclose(found.step, event_makespans(cluster, factor), rtol=1e-12)
     assert len(np.unique(found.step)) == 3 * LANE
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"transient": ("normal", 0.1), "persistent": ("normal", 0.1), "round_steps": 2},
+        {"jitter": ("normal", 0.1), "common": ("normal", 0.1)},
+    ],
+)
+def test_rounds_of_the_same_draws(given: dict[str, Any]) -> None:
+    cluster = cluster_of(**given)
+    found = repeated_rounds(cluster, 3, 2, 3)
+    assert found.step[0].tolist() == rounds_of(cluster, 3, 2).step.tolist()
+    assert len({tuple(row) for row in found.step.tolist()}) == 3
+    # Their steps follow one another.
+    long = cluster_of(**{**given, "round_steps": 3 * given.get("round_steps", 1)})
+    common = rounds_of(long, 3, 2).common
+    np.testing.assert_allclose(found.common.mean(axis=0), common, rtol=1e-12)
+
+
+def test_rounds_of_the_same_draws_have_the_same_gpus() -> None:
+    found = repeated_rounds(cluster_of(persistent=("normal", 0.1)), 3, 2, 2).step
+    assert found[0].tolist() == found[1].tolist()
+    assert found[0].std() > 0
