@@ -33,6 +33,8 @@ _ENDS_TO = 2e-3
 _NODES_ALONE, _NODES_OF_PANEL = 56, 96
 # Of many panels each, as they lie between the knots of many lines.
 _MANY_PANELS, _NODES_OF_MANY = 8, 32
+# Of log t: ranges so long are cut so far from their end.
+_FAR_DOWN, _NEAR = 3.0, 2.5
 # Panels of the product with a factor that all share.
 _PARTS_OF_PRODUCT = 3
 # Panels of the table of the slowest between two breaks.
@@ -69,7 +71,20 @@ def tightened(steps: Steps) -> Steps:
 
     left, right = (np.stack([end, end]) for end in steps.breaks[[0, -1]])
     starts, ends = bracket_of_root(excess, left, right, _ENDS_TO)
-    return steps._replace(breaks=finer(np.clip(steps.breaks, starts[0], ends[1]), steps.parts))
+    breaks = _near_the_end(np.clip(steps.breaks, starts[0], ends[1]))
+    return steps._replace(breaks=finer(breaks, steps.parts))
+
+
+def _near_the_end(breaks: Floats) -> Floats:
+    """The breaks, and one more where some point's steps reach far down: there is little to see.
+
+    A few GPUs whose factors may be next to nothing: the slowest, or the slowest that is waited for,
+    then is so now and then.
+    """
+    if (breaks[-1] - breaks[0] < _FAR_DOWN).all():
+        return breaks
+    found: Floats = np.sort(np.vstack([breaks, np.maximum(breaks[0], breaks[-1] - _NEAR)]), axis=0)
+    return found
 
 
 def with_common(steps: Steps, common: Source) -> Steps:
