@@ -73,6 +73,7 @@ def _alone(cluster: OneCluster, window_hours: float) -> _Alone:
     rate = 1 / (rho + np.maximum(placements.step, cluster.floor))
     kept = kept_variance(rate, probability, float(episodes.mean_hours[0]), window_hours)
     effective = 1 / float(probability @ rate)
-    (healthy,) = placements_of(fleeting_part(cluster)).step.tolist()
+    without = placements_of(fleeting_part(cluster))
+    healthy = float(without.step_probability @ without.step)
     added = effective - rho - max(healthy, cluster.floor)
     return _Alone(added if added > _ROUND_OFF else 0.0, kept * effective**4)

@@ -86,6 +86,7 @@ def _agrees(found: Spread, windows: Floats) -> None:
         {"episodes": (0.2, 1.3)},
         {"episodes": (0.02, 2.0), "slow": [(1, 1.3, 2)], "replicas": 1},
         {"episodes": (0.05, 1.5), "floor": 1.8},
+        {"episodes": (0.02, 1.5), "slow": [(1, 1.2, 2)]},
     ],
 )
 def test_episodes_alone(given: dict[str, Any]) -> None:
