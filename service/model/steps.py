@@ -34,7 +34,7 @@ PER_STEP: dict[str, Any] = {"transient": None, "replica": None, "common": None, 
 
 # More lines than these are quicker integrated together.
 _FEW_LINES = 4
-_MOST_ROUNDS, _SETTLED = 16, 1e-12
+_SECANTS, _SETTLED = 3, 1e-13
 
 Codes = NDArray[np.int8]
 
@@ -169,14 +169,24 @@ def _weighed_alike(columns: Columns, part: Fleet, step: Floats) -> Floats:
     """
     if part.episodes is None:
         return _of_clusters(columns, part).mean
-    beyond = np.zeros(part.num_points)
-    for _ in range(_MOST_ROUNDS):
-        outside = part.outside_ratio + beyond
-        found = _of_clusters(columns, replace(part, outside_ratio=outside)).mean
-        before, beyond = beyond, step - found
-        if np.abs(beyond - before).max() < _SETTLED:
-            break
-    return found
+
+    def excess(beyond: Floats) -> Floats:
+        weighed = replace(part, outside_ratio=part.outside_ratio + beyond)
+        missed: Floats = _of_clusters(columns, weighed).mean + beyond - step
+        return missed
+
+    # The excess rises by more than what is beyond, nearly on a straight line: by secants.
+    before = np.zeros(part.num_points)
+    at_before = excess(before)
+    beyond = -at_before
+    for _ in range(_SECANTS):
+        at_beyond = excess(beyond)
+        moved = beyond - before
+        rise = np.ones_like(moved)
+        np.divide(at_beyond - at_before, moved, out=rise, where=np.abs(moved) > _SETTLED)
+        before, at_before = beyond, at_beyond
+        beyond = beyond - at_beyond / np.maximum(rise, 1)
+    return step - beyond
 
 
 def _factors(

@@ -219,6 +219,24 @@ def test_a_replica_whose_handing_on_does_not_slow_down() -> None:
     assert METHODS[found["method"]] == "quadrature"
 
 
+def test_a_round_of_replicas_waits_for_the_largest_mean() -> None:
+    """Means of four normal factors are normal, of half the deviation."""
+    pipeline = {"schedule": "gpipe", "stages": 4, "microbatches": 8}
+    document: dict[str, Any] = {"num_gpus": 64, "compute_ms": 240, "pipeline": pipeline}
+    found = evaluated(
+        document
+        | {
+            "variability": {"replica": {"kind": "normal", "cv": 0.1}},
+            "synchronization": {"kind": "local_steps", "steps": 4},
+        }
+    )
+    halved = evaluated(document | {"variability": {"replica": {"kind": "normal", "cv": 0.05}}})
+    assert found["step_mean_ms"] == pytest.approx(halved["step_mean_ms"], rel=1e-9)
+    # E of the largest of 16 normal numbers [textbook].
+    assert found["step_mean_ms"] == pytest.approx(330 * (1 + 0.05 * 1.7659914), rel=1e-7)
+    assert METHODS[found["method"]] == "quadrature"
+
+
 def test_the_mean_pass_of_a_straight_line_is_known() -> None:
     """All operations share factors of mean 1: what varies makes no idle time, to the last digit."""
     pipeline = {"schedule": "gpipe", "stages": 4, "microbatches": 8}
