@@ -153,8 +153,8 @@ def _of_distinct(columns: Columns, fleet: Fleet) -> tuple[Factors, Codes]:
     step = _mean_only(spread.mean)
     factors = _factors(columns, fleet, step, step, spread.mean_se)
     if averaged.lines is not None:
-        slowest = _weighed_alike(columns, replace(averaged, lines=None), spread.mean)
-        factors = replace(factors, slowest=_mean_only(slowest))
+        barrier = _weighed_alike(columns, replace(averaged, lines=None), spread.mean)
+        factors = replace(factors, slowest=_mean_only(barrier))
         if averaged.rest_lines is not None and averaged.episodes is not None:
             rest = replace(averaged, lines=averaged.rest_lines, rest_lines=None)
             factors = replace(factors, rest=_weighed_alike(columns, rest, spread.mean))

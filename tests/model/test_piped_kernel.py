@@ -355,7 +355,7 @@ def test_axes_over_what_a_pipeline_is() -> None:
     pipeline = {"schedule": "1f1b", "stages": 8, "microbatches": 8}
     slow = {"count": 1, "speed_fraction": 0.5}
     document = {"num_gpus": 64, "compute_ms": 300, "pipeline": pipeline, "slow_groups": [slow]}
-    axes = [
+    axes: list[dict[str, Any]] = [
         {"path": "pipeline.schedule", "values": ["gpipe", "1f1b", "zbv"]},
         {"path": "pipeline.stages", "values": [4, 8]},
         {"path": "pipeline.chunks_per_stage", "values": [1, 2]},
