@@ -105,7 +105,7 @@ def lost(document: Document, found: dict[str, float]) -> float:
 
 
 def _spread_zs(document: Document, found: dict[str, float], by_hand: Pipes) -> list[float]:
-    """Of the window's loss over clusters."""
+    """Of the window's loss over clusters, where only what lasts or only steps differ."""
     is_rare = _unseen(found, by_hand) > 0
     if np.isnan(found["gpu_hours_lost_sd"]) or not len(by_hand.steps) or is_rare:
         return []
@@ -115,7 +115,11 @@ def _spread_zs(document: Document, found: dict[str, float], by_hand: Pipes) -> l
     slope = available * found["efficiency_fraction"] / step
     number = 1 / (1 / len(by_hand.steps) + 1 / _draws(document, found, "spread_method"))
     has_jitter = "per_op_jitter" in document["pipeline"]
-    if not sources & {"transient", "replica", "common", "spikes"} and not has_jitter:
+    varies = bool(sources & {"transient", "replica", "common", "spikes"}) or has_jitter
+    placed = any(group["placement"] == "random" for group in document["slow_groups"])
+    if varies and (placed or sources & {"persistent", "node", "autocorrelation"}):
+        return []
+    if not varies:
         # All steps of a cluster are alike.
         return [
             _quantile_z(
