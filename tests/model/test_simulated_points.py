@@ -8,10 +8,16 @@ import pytest
 from service.model.columns import columns_of, joined
 from service.model.fleets import structures_of
 from service.model.kernel import evaluate
+from service.model.pipeline.spread_size import spread_operations
 from service.model.recursion.lengths import rank_steps_needed
 from service.model.results import METHODS
 from service.model.scenario import decode_scenario
-from service.model.simulated_points import is_simulated, rank_steps
+from service.model.simulated_points import (
+    OPERATIONS_PER_RANK_STEP,
+    is_simulated,
+    operations,
+    rank_steps,
+)
 
 NORMAL = {"kind": "normal", "cv": 0.05}
 STALE = {"kind": "bounded_staleness", "staleness": 1, "delay_ms": 500}
@@ -74,3 +80,32 @@ def test_causes_that_leave_others_are_simulated_too() -> None:
         if (pattern := part.fleet.pattern) is not None
     )
     assert rank_steps(both) == expected > alone
+
+
+def test_pipelines_are_worked_through_once_more_for_each_cause() -> None:
+    """Jitter of single operations goes with `transient`; slow GPUs alone are left at the end."""
+    pipeline: dict[str, Any] = {"schedule": "1f1b", "stages": 4, "microbatches": 8}
+    jittered = {**pipeline, "per_op_jitter": {"kind": "gamma", "cv": 0.1}}
+    slow = [{"count": 1, "speed_fraction": 0.7, "placement": 2}]
+
+    def piped(sources: tuple[str, ...], stages: dict[str, Any]) -> Any:
+        waiting = {"kind": "every_step"}
+        given = {"pipeline": stages, "slow_groups": slow, "synchronization": waiting}
+        return scenario(dict.fromkeys(sources, NORMAL), **given)
+
+    columns = piped(("persistent", "replica"), jittered)
+    spread = spread_operations(structures_of(columns)[0].fleet, columns["draws"])
+    alone = [
+        operations(piped(sources, stages), with_causes=False)[0]
+        for sources, stages in (
+            (("persistent", "replica"), jittered),
+            (("persistent", "replica"), pipeline),
+            (("persistent",), pipeline),
+            ((), pipeline),
+        )
+    ]
+    assert min(alone) > 0
+    assert operations(columns)[0] == sum(alone) + spread[0]
+    assert (operations(scenario({})) == 0).all()
+    steady = rank_steps(piped((), pipeline), with_causes=False)
+    assert steady[0] == pytest.approx(alone[-1] / OPERATIONS_PER_RANK_STEP)
