@@ -39,9 +39,8 @@ def _of_spread(found: Mapping[str, Any], *, is_piped: bool) -> Iterator[Notice]:
     if is_piped:
         detail = (
             "the spread of the window's loss was not computed: of pipelines it is not known with "
-            "episodes beside what differs for good or of too many states, where autocorrelation "
-            "makes the noise of a window, and with too few steps in the window (see the page "
-            "about pipelines)"
+            "episodes of too many states, where autocorrelation makes the noise of a window, and "
+            "with too few steps in the window (see the page about pipelines)"
         )
     elif found["method"] == RECURSION:
         detail = (

@@ -99,12 +99,13 @@ def test_sampled_pipelines_tell_their_error_and_exact_ones_do_not(client: Client
 
 
 def test_a_spread_that_is_not_known_is_said(client: Client) -> None:
-    episodes = {"rate_per_gpu_day": 0.01, "mean_hours": 2, "severity": 1.5}
-    found = answered(client, {}, variability={"persistent": NORMAL, "episodes": episodes})
+    correlated = {"transient": NORMAL, "autocorrelation": 0.5}
+    found = answered(client, {}, variability=correlated)
     assert found["result"]["gpu_hours_lost_p50"] is None
     assert "of pipelines it is not known with" in notices(found)["spread_not_computed"][1]
-    for known in ({"persistent": NORMAL, "transient": NORMAL}, {"episodes": episodes}):
-        assert "spread_not_computed" not in notices(answered(client, {}, variability=known))
+    episodes = {"rate_per_gpu_day": 0.01, "mean_hours": 2, "severity": 1.5}
+    known = {**correlated, "persistent": NORMAL, "episodes": episodes}
+    assert "spread_not_computed" not in notices(answered(client, {}, variability=known))
 
 
 def test_each_stage_is_told(client: Client) -> None:

@@ -25,6 +25,12 @@ def fleeting_part(cluster: OneCluster) -> OneCluster:
     return _cluster(replace(cluster.fleet, pipeline=placed, episodes=None, **_LASTING))
 
 
+def alike_part(cluster: OneCluster) -> OneCluster:
+    """The cluster without what lasts for good and is random; all clusters are alike."""
+    placed = _without_random(cluster.shape)
+    return _cluster(replace(cluster.fleet, pipeline=placed, **_LASTING))
+
+
 def episodes_part(cluster: OneCluster) -> OneCluster:
     """Slow groups that are placed, and episodes."""
     steady = _steady(_without_random(cluster.shape))

@@ -2,8 +2,9 @@
 
 Where nothing lasts, clusters differ by the noise of their steps, which is normal, and by their
 episodes (`episode_spread.py`); where everything lasts, all steps of a cluster are alike, and what
-is drawn of a step is drawn of the cluster. Where some does: `mixed_spread.py`. Not covered are
-episodes beside what differs for good, and autocorrelation where its noise makes the spread.
+is drawn of a step is drawn of the cluster. Where some does: `mixed_spread.py`, with episodes
+`mixed_episodes.py`. Not covered are episodes of too many states, and autocorrelation where its
+noise makes the spread.
 """
 
 from dataclasses import replace
@@ -26,6 +27,7 @@ from service.model.clusters.steady_spread import normal_spread
 from service.model.fleet import Fleet
 from service.model.laws.law import Floats
 from service.model.pipeline.episode_spread import episode_spread, has_known_episodes
+from service.model.pipeline.mixed_episodes import mixed_episodes
 from service.model.pipeline.mixed_spread import mixed_spread
 from service.model.pipeline.one_cluster import OneCluster, clusters_of
 from service.model.pipeline.random_places import placements_of
@@ -67,10 +69,13 @@ def spread_of_pipelines(
 def _of_unequal(cluster: OneCluster, window: _Window) -> Spread:
     """Of clusters that differ for good."""
     seed, draws = int(window.seed[0]), int(window.draws[0])
+    num_rounds, found = float(window.num_rounds[0]), None
     if cluster.fleet.episodes is not None:
-        return empty_spread(1)
+        if has_known_episodes(cluster):
+            found = mixed_episodes(cluster, seed, draws, num_rounds, window.hours)
+        return empty_spread(1) if found is None else _of_sample(found)
     if varies(cluster):
-        found = mixed_spread(cluster, seed, draws, float(window.num_rounds[0]))
+        found = mixed_spread(cluster, seed, draws, num_rounds)
         return empty_spread(1) if found is None else _of_sample(found)
     if not cluster.is_random and is_exact(cluster):
         return _of_placements(cluster)

@@ -40,7 +40,7 @@ def episode_spread(
     rho = cluster.fleet.outside_ratio
     whole = simulate_pipelines(cluster.fleet, seed, draws)
     healthy = simulate_pipelines(fleeting_part(cluster).fleet, seed, draws)
-    alone = _alone(episodes_part(cluster), window_hours)
+    alone = alone_of(episodes_part(cluster), window_hours)
     added = np.maximum(whole.mean - healthy.mean, 0.0) if alone.added > 0 else np.zeros(1)
     found = normal_spread(whole.mean, healthy.variance / num_rounds, rho)
     to_rate = (rho + whole.mean) ** 2
@@ -59,14 +59,21 @@ def episode_spread(
     )
 
 
-class _Alone(NamedTuple):
-    """What episodes add to the mean step where nothing else is random, and to its variance."""
+class Alone(NamedTuple):
+    """What episodes do where nothing else is random.
+
+    added      to the mean step
+    variance   of a window's effective step
+    kept       of the variance of a moment
+    """
 
     added: float
     variance: float
+    kept: float
 
 
-def _alone(cluster: OneCluster, window_hours: float) -> _Alone:
+def alone_of(cluster: OneCluster, window_hours: float) -> Alone:
+    """Of a cluster with `has_known_episodes` and nothing else that is random."""
     rho, episodes = float(cluster.fleet.outside_ratio[0]), cast("Episodes", cluster.fleet.episodes)
     placements = placements_of(cluster)
     probability = placements.step_probability
@@ -76,4 +83,9 @@ def _alone(cluster: OneCluster, window_hours: float) -> _Alone:
     without = placements_of(fleeting_part(cluster))
     healthy = float(without.step_probability @ without.step)
     added = effective - rho - max(healthy, cluster.floor)
-    return _Alone(added if added > _ROUND_OFF else 0.0, kept * effective**4)
+    variance = float(probability @ (rate - 1 / effective) ** 2)
+    return Alone(
+        added=added if added > _ROUND_OFF else 0.0,
+        variance=kept * effective**4,
+        kept=kept / variance if variance > 0 else 0.0,
+    )

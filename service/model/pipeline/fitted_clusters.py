@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import special
 
 from service.model.clusters.cluster_draws import lattice_scores
 from service.model.clusters.sampled_spread import Sampled, quantiles_of
@@ -22,6 +23,7 @@ _CLUSTERS_PER_COEFFICIENT = 8
 _BOOTSTRAP = 2072
 """Number of its random numbers in the generator's key; random_numbers.py ends at 2064."""
 _TRIFLE = 1e-12
+_NEARLY_NORMAL = 1e6
 
 
 class Drawn(NamedTuple):
@@ -44,14 +46,16 @@ class Drawn(NamedTuple):
 class Window(NamedTuple):
     """What makes a window of a cluster's mean step.
 
-    noise_sd        of the average of its steps
+    noise           (drawn,) variance of the window about it, as each drawn cluster shows it
     outside_ratio   as in Fleet
     held            the mean step from the one that was fitted
+    shape           of the gamma that the noise is, less its mean; infinite for a normal one
     """
 
-    noise_sd: float
+    noise: Floats
     outside_ratio: float
     held: Callable[[Floats], Floats]
+    shape: float = np.inf
 
 
 def fitted(drawn: Drawn, window: Window, seed: int) -> Sampled:
@@ -61,11 +65,13 @@ def fitted(drawn: Drawn, window: Window, seed: int) -> Sampled:
     key = np.array([seed, _BOOTSTRAP], dtype=np.uint64)
     generator = np.random.Generator(np.random.Philox(key=key))
     rows = [np.arange(number), *generator.integers(number, size=(_RESAMPLES, number))]
-    scatter = window.noise_sd * lattice_scores(seed, design.shape[0] * number)
+    scatter = _scatter(window.shape, lattice_scores(seed, design.shape[0] * number))
     scatter = scatter.reshape(*design.shape[:2], -1)
     results = [
         _statistics(
-            window.held(cluster_means(drawn, design, of)), scatter[:, of], window.outside_ratio
+            window.held(cluster_means(drawn, design, of)),
+            max(float(window.noise[of].mean()), 0.0) ** 0.5 * scatter[:, of],
+            window.outside_ratio,
         )
         for of in rows
     ]
@@ -79,6 +85,14 @@ def fitted(drawn: Drawn, window: Window, seed: int) -> Sampled:
         reciprocal_mean_se=float(error[4]),
         reciprocal_sd=float(results[0][5]),
     )
+
+
+def _scatter(shape: float, scores: Floats) -> Floats:
+    """Of mean 0 and variance 1, from normal scores."""
+    if shape > _NEARLY_NORMAL:
+        return scores
+    found: Floats = (special.gammaincinv(shape, special.ndtr(scores)) - shape) / shape**0.5
+    return found
 
 
 def _statistics(means: Floats, scatter: Floats, outside_ratio: float) -> Floats:

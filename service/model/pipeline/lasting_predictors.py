@@ -62,7 +62,13 @@ def _fleeting_sd(cluster: OneCluster) -> float:
         of_one = float(log_sds(cluster.shape.jitter.law, cluster.shape.jitter.shape)[0])
         variance += of_one**2 / cluster.shape.microbatches
     if fleet.spikes is not None:
-        chance = float(fleet.spikes.probability[0])
-        slowdown = float(np.log(fleet.spikes.slowdown[0]))
-        variance += chance * (1 - chance) * slowdown**2
-    return float((variance / float(cluster.shape.round_steps[0])) ** 0.5)
+        variance += _of_spells(fleet.spikes.probability, fleet.spikes.slowdown)
+    variance /= float(cluster.shape.round_steps[0])
+    if fleet.episodes is not None:
+        variance += _of_spells(fleet.episodes.occupancy, fleet.episodes.severity)
+    return float(variance**0.5)
+
+
+def _of_spells(probability: Floats, factor: Floats) -> float:
+    """Variance of the logarithm of one point."""
+    return float((probability * (1 - probability) * np.log(factor) ** 2)[0])

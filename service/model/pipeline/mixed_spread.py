@@ -19,6 +19,7 @@ CLUSTERS_PER_DRAWN = 4
 """Of so many clusters steps are drawn for one."""
 NUM_INNER = 4
 """Rounds of steps of it."""
+_VARIES = 1e-20
 _NEGLIGIBLE = 0.15
 """Of the standard deviation: 1 % of it, if all of it were wrong."""
 
@@ -37,14 +38,14 @@ def mixed_spread(cluster: OneCluster, seed: int, draws: int, num_rounds: float) 
     num_lanes = num_drawn_lanes(draws)
     rounds = repeated_rounds(cluster, seed, num_lanes, NUM_INNER)
     floored = np.maximum(rounds.step, cluster.floor)
-    inflation = _most_inflation(cluster)
-    noise = (inflation * float(floored.var(axis=0, ddof=1).mean()) / num_rounds) ** 0.5
-    if noise > MOST_NOISE * floored.mean():
+    inflation = most_inflation(cluster)
+    noise = inflation * floored.var(axis=0, ddof=1) / num_rounds
+    if is_too_much(noise, float(floored.mean())):
         return None
     common = rounds.common - 1
-    step = rounds.step - _slope(rounds.step, common) * common
+    step = rounds.step - slope_of(rounds.step, common) * common
     luck, expected_luck = _luck(cluster, seed, num_lanes)
-    slope = _slope(step, luck)
+    slope = slope_of(step, luck)
     step -= slope * luck
     drawn = Drawn(
         average=step.mean(axis=0),
@@ -55,11 +56,21 @@ def mixed_spread(cluster: OneCluster, seed: int, draws: int, num_rounds: float) 
     rho = float(cluster.fleet.outside_ratio[0])
     held = FlooredMeans(cluster.floor, rounds.step).of
     found = fitted(drawn, Window(noise, rho, held), seed)
-    sd = found.reciprocal_sd * (rho + found.mean) ** 2
-    return None if inflation > 1 and noise > _NEGLIGIBLE * sd else found
+    return None if inflation > 1 and not is_negligible(noise, found, rho) else found
 
 
-def _most_inflation(cluster: OneCluster) -> float:
+def is_too_much(noise: Floats, mean: float) -> bool:
+    """Whether windows of noise of these variances are no averages of many steps."""
+    return float(noise.mean()) > (MOST_NOISE * mean) ** 2
+
+
+def is_negligible(noise: Floats, found: Sampled, outside_ratio: float) -> bool:
+    """Whether noise of these variances may as well be wrong."""
+    sd = found.reciprocal_sd * (outside_ratio + found.mean) ** 2
+    return float(noise.mean()) <= (_NEGLIGIBLE * sd) ** 2
+
+
+def most_inflation(cluster: OneCluster) -> float:
     """At most so many times as much of their variance a window's steps keep if correlated."""
     if cluster.fleet.transient is None:
         return 1.0
@@ -76,12 +87,15 @@ def _luck(cluster: OneCluster, seed: int, num_lanes: int) -> tuple[Floats, Float
         expected = placements.step_probability @ placements.step
         return rounds.step, np.full(rounds.step.shape[1], expected)
     common = rounds.common - 1
-    luck = rounds.step - _slope(rounds.step, common) * common
+    luck = rounds.step - slope_of(rounds.step, common) * common
     return luck, luck.mean(axis=0)
 
 
-def _slope(step: Floats, control: Floats) -> float:
-    """Of steps by a control, both (inner, draws), within clusters."""
+def slope_of(step: Floats, control: Floats) -> float:
+    """Of steps by a control, both (inner, draws), within clusters.
+
+    1 where the control never varied: what is known of something so rare adds up.
+    """
     inside, around = step - step.mean(axis=0), control - control.mean(axis=0)
     square = float(np.vdot(around, around))
-    return float(np.vdot(around, inside)) / square if square > 0 else 0.0
+    return float(np.vdot(around, inside)) / square if square > _VARIES else 1.0

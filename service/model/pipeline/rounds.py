@@ -27,13 +27,20 @@ class Rounds(NamedTuple):
 
 def rounds_of(cluster: OneCluster, seed: int, num_lanes: int) -> Rounds:
     """One of each of so many lanes of draws."""
-    found = repeated_rounds(cluster, seed, num_lanes, 1)
+    found = _rounds(cluster, DrawnSteps(cluster, seed), seed, num_lanes, 1)
     return Rounds(found.step[0], found.common[0])
 
 
 def repeated_rounds(cluster: OneCluster, seed: int, num_lanes: int, number: int) -> Rounds:
-    """So many of each draw; the first ones are those of `rounds_of`."""
-    drawn = DrawnSteps(cluster, seed)
+    """So many of each draw; without episodes the first ones are those of `rounds_of`."""
+    drawn = DrawnSteps(cluster, seed, shares_states=False)
+    return _rounds(cluster, drawn, seed, num_lanes, number)
+
+
+def _rounds(
+    cluster: OneCluster, drawn: DrawnSteps, seed: int, num_lanes: int, number: int
+) -> Rounds:
+    """(number, draws) each."""
     jittered = jittered_replicas(cluster, drawn, seed)
     bounds = MakespanBounds(cluster)
     size = number, num_lanes * LANE

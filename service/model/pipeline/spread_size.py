@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 
 from service.model.fleet import Fleet
 from service.model.laws.law import Floats
-from service.model.pipeline.cluster_parts import fleeting_part, lasting_part
+from service.model.pipeline.cluster_parts import alike_part, fleeting_part, lasting_part
 from service.model.pipeline.cluster_spread import differs, varies
 from service.model.pipeline.episode_spread import has_known_episodes
 from service.model.pipeline.mixed_spread import CLUSTERS_PER_DRAWN, NUM_INNER, num_drawn_lanes
@@ -25,13 +25,14 @@ def spread_operations(fleet: Fleet, draws: NDArray[np.int64]) -> Floats:
 
 
 def _of_unequal(cluster: OneCluster, draws: int) -> float:
-    if cluster.fleet.episodes is not None:
+    has_episodes = cluster.fleet.episodes is not None
+    if has_episodes and not has_known_episodes(cluster):
         return 0.0
-    if not varies(cluster):
+    if not has_episodes and not varies(cluster):
         return operations_of(cluster, LANE * num_lanes_of(draws))
     drawn = LANE * num_drawn_lanes(draws)
-    of_steps = operations_drawn(cluster, drawn * NUM_INNER)
-    of_steps += operations_drawn(fleeting_part(cluster), drawn * NUM_INNER)
+    inner = [cluster, fleeting_part(cluster), *([alike_part(cluster)] if has_episodes else [])]
+    of_steps = sum(operations_drawn(part, drawn * NUM_INNER) for part in inner)
     # What lasts is drawn once for its steps and once for its soft maxima.
     return of_steps + 2 * operations_drawn(lasting_part(cluster), drawn * CLUSTERS_PER_DRAWN)
 

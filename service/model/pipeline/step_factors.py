@@ -41,11 +41,15 @@ class StepFactors(NamedTuple):
 
 
 class DrawnSteps:
-    """Rounds of steps of one cluster; those of one draw, numbered from 0, have the same GPUs."""
+    """Rounds of steps of one cluster; those of one draw, numbered from 0, have the same GPUs.
 
-    def __init__(self, cluster: OneCluster, seed: int) -> None:
+    Who is in an episode is drawn anew in each round; without `shares_states` also in each draw.
+    """
+
+    def __init__(self, cluster: OneCluster, seed: int, *, shares_states: bool = True) -> None:
         fleet = cluster.fleet
         self._cluster = cluster
+        self._shares_states = shares_states
         self._lasting = LastingFactors(cluster, seed)
         self._laws = {
             name: ScoreFactors(source)
@@ -73,7 +77,8 @@ class DrawnSteps:
         """Draws that have the same GPUs in episodes; one where nothing else varies."""
         cluster, fleet = self._cluster, self._cluster.fleet
         varies = fleet.varies_per_step or cluster.shape.jitter is not None
-        if fleet.episodes is None or (self._lasting.is_constant and not varies):
+        is_simple = fleet.episodes is None or (self._lasting.is_constant and not varies)
+        if is_simple or not self._shares_states:
             return 1
         return DRAWS_OF_STATE
 
@@ -103,7 +108,7 @@ class DrawnSteps:
         cluster, fleet = self._cluster, self._cluster.fleet
         of_replica = cluster.stages * cluster.tensor_size
         ranks = range(replicas.start * of_replica, replicas.stop * of_replica)
-        lasting = self._lasting_and_episodes(lanes, ranks)
+        lasting = self._lasting_and_episodes(lanes, ranks, number)
         slowest_only = not each_gpu and fleet.spikes is None and lasting is None
         phi = float(fleet.autocorrelation[0])
         scores = None
@@ -126,7 +131,7 @@ class DrawnSteps:
             shared = self._shared("replica", lanes, replicas, step)
             yield StepFactors(own, shared * self._shared("common", lanes, range(1), step))
 
-    def _lasting_and_episodes(self, lanes: range, ranks: range) -> Floats | None:
+    def _lasting_and_episodes(self, lanes: range, ranks: range, number: int) -> Floats | None:
         """(ranks, draws or 1), None if all are 1."""
         episodes = self._cluster.fleet.episodes
         lasting = None if self._lasting.is_one else self._lasting.of_lanes(lanes, ranks)
@@ -135,7 +140,7 @@ class DrawnSteps:
         # States are numbered through, and their numbers lie in lanes of their own.
         states = np.arange(lanes.start * LANE, lanes.stop * LANE) // self.draws_of_state
         drawn = range(int(states[0]) // LANE, int(states[-1]) // LANE + 1)
-        numbers = self._numbers["episodes"].uniforms(drawn, ranks)
+        numbers = self._numbers["episodes"].uniforms(drawn, ranks, number)
         states -= drawn.start * LANE
         slow = np.where(numbers[:, states] < episodes.occupancy, episodes.severity, 1.0)
         return slow if lasting is None else lasting * slow

@@ -5,7 +5,12 @@ from typing import Any
 import numpy as np
 
 from service.model.laws.law import Floats
-from service.model.pipeline.cluster_parts import episodes_part, fleeting_part, lasting_part
+from service.model.pipeline.cluster_parts import (
+    alike_part,
+    episodes_part,
+    fleeting_part,
+    lasting_part,
+)
 from service.model.pipeline.one_cluster import OneCluster
 from service.model.pipeline.rounds import rounds_of
 from service.model.pipeline.shape import RANDOM
@@ -52,6 +57,13 @@ def test_fleeting_part() -> None:
     names = (*FLEETING, "jitter", "round_steps")
     fleeting = {name: EVERYTHING[name] for name in names}
     np.testing.assert_array_equal(_step(found), _step(cluster_of([(1, 1.3, 2)], **fleeting)))
+
+
+def test_alike_part() -> None:
+    found = alike_part(cluster_of(**EVERYTHING))
+    assert _sources(found) == {*FLEETING, "episodes"}
+    assert found.shape.jitter is not None
+    assert [group.factor for group in found.slow_groups] == [1.3]
 
 
 def test_episodes_part() -> None:

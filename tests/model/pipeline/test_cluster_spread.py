@@ -13,6 +13,8 @@ from service.model.pipeline.simulate import simulate_pipelines
 from tests.model.pipeline.drawn_by_hand import steps_by_hand
 from tests.model.pipeline.piped_fleets import cluster_of, event_makespans, ints, piped_fleet
 
+LARGE: dict[str, Any] = {"stages": 20, "microbatches": 20, "replicas": 8}
+
 
 def _spread(given: dict[str, Any], draws: int = 4000, num_steps: float = 100.0) -> Spread:
     return spread_of_pipelines(
@@ -102,10 +104,9 @@ def test_noise_of_spikes_is_known_without_sampling() -> None:
 @pytest.mark.parametrize(
     "given",
     [
-        # Episodes beside what differs for good, and with too many states.
-        {"persistent": ("normal", 0.1), "episodes": (0.1, 1.5)},
-        {"slow": [(1, 1.5, RANDOM)], "episodes": (0.1, 1.5)},
-        {"episodes": (0.1, 1.5), "stages": 20, "microbatches": 20, "replicas": 8},
+        # Episodes with too many states.
+        {"episodes": (0.1, 1.5), **LARGE},
+        {"episodes": (0.1, 1.5), "persistent": ("normal", 0.1), **LARGE},
         # Autocorrelation whose noise matters.
         {"transient": ("normal", 0.1), "autocorrelation": 0.5},
         {"transient": ("normal", 0.1), "autocorrelation": 0.5, "persistent": ("normal", 0.01)},
@@ -126,6 +127,7 @@ def test_what_is_not_covered(given: dict[str, Any]) -> None:
         {"node": ("normal", 0.1), "spikes": (0.1, 1.5)},
         {"episodes": (0.1, 1.5)},
         {"episodes": (0.1, 1.5), "transient": ("normal", 0.1)},
+        {"episodes": (0.1, 1.5), "persistent": ("normal", 0.1)},
     ],
 )
 def test_a_point_is_the_same_alone(given: dict[str, Any]) -> None:

@@ -31,6 +31,7 @@ def test_step_without_what_differs_from_step_to_step() -> None:
         ({"replica": ("lognormal", 0.2)}, np.log(1.04)),
         ({"jitter": ("lognormal", 0.2)}, np.log(1.04) / 4),
         ({"spikes": (0.1, 1.5)}, 0.09 * np.log(1.5) ** 2),
+        ({"episodes": (0.1, 1.5), "round_steps": 4}, 0.09 * np.log(1.5) ** 2),
     ],
 )
 def test_power_means(fleeting: dict[str, Any], variance: float) -> None:

@@ -12,7 +12,7 @@ from service.model.pipeline.shape import RANDOM
 from tests.model.pipeline.drawn_by_hand import lasting_by_hand, rounds_by_hand
 from tests.model.pipeline.piped_fleets import cluster_of
 
-CLUSTERS, STEPS = 800, 24
+CLUSTERS, STEPS = 500, 24
 
 
 def _by_hand(given: dict[str, Any]) -> Floats:
@@ -67,7 +67,7 @@ def test_against_clusters_by_hand(given: dict[str, Any]) -> None:
 def test_slow_gpus_on_random_places() -> None:
     given: dict[str, Any] = {"slow": [(2, 1.3, RANDOM)], "transient": ("normal", 0.05)}
     means, found = _by_hand(given), _found(given)
-    assert abs(found.mean - means.mean()) < 4 * np.hypot(found.mean_se, means.std() / 28)
+    assert abs(found.mean - means.mean()) < 4 * np.hypot(found.mean_se, means.std() / 22)
     assert found.reciprocal_sd == pytest.approx((1 / (0.3 + means)).std(), rel=0.1)
     # Two in one stage, or in the same stage of both replicas, slow as one does.
     np.testing.assert_allclose(found.quantiles[[0, 2]], np.quantile(means, [0.1, 0.9]), rtol=0.01)

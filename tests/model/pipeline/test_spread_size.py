@@ -27,6 +27,9 @@ def test_by_hand() -> None:
     # 256 clusters of four rounds, without what lasts as well; what lasts twice for 1 024.
     both = 1024 * (PLAIN + 2 * NUMBERS) + 1024 * (PLAIN + NUMBERS) + 2 * 1024 * (PLAIN + NUMBERS)
     assert _spread(**PERSISTENT, **TRANSIENT) == both
+    # With episodes these are drawn in the first ones, and once more without what lasts for good.
+    episodes = 1024 * NUMBERS + 1024 * (PLAIN + 2 * NUMBERS)
+    assert _spread(**PERSISTENT, **TRANSIENT, episodes=(0.1, 1.5)) == both + episodes
 
 
 def test_simulated_once_more() -> None:
@@ -40,8 +43,8 @@ def test_simulated_once_more() -> None:
 @pytest.mark.parametrize(
     "given",
     [
-        {"persistent": ("normal", 0.1), "episodes": (0.1, 1.5)},
         {"episodes": (0.1, 1.5), "stages": 20, "microbatches": 20, "replicas": 8},
+        {**PERSISTENT, "episodes": (0.1, 1.5), "stages": 20, "microbatches": 20, "replicas": 8},
     ],
 )
 def test_what_has_no_spread_is_no_work(given: dict[str, Any]) -> None:
