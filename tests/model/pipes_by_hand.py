@@ -325,9 +325,9 @@ def lasting(document: Document, number: int, rng: Rng) -> Floats:
     if not removed:
         return factor
     # Of equal ones the last stand by; the last that work take the places of those before them.
-    order = np.lexsort((np.tile(np.arange(held), (number, 1)), factor), axis=1)
+    by_speed = np.lexsort((np.tile(np.arange(held), (number, 1)), factor), axis=1)
     rows = []
-    for row, gone in zip(factor, order[:, working:], strict=True):
+    for row, gone in zip(factor, by_speed[:, working:], strict=True):
         places = row[:working].copy()
         last = [gpu for gpu in range(working, held) if gpu not in gone]
         places[sorted(gpu for gpu in gone if gpu < working)] = row[last]
