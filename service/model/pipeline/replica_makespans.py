@@ -9,11 +9,13 @@ from service.model.fleet import Fleet
 from service.model.laws.law import Floats
 from service.model.pipeline.blocks_of_draws import blocks_of_lanes, blocks_of_replicas
 from service.model.pipeline.jittered import Jittered, Pick, jittered_replicas
+from service.model.pipeline.known_parts import known_parts
 from service.model.pipeline.one_cluster import OneCluster, clusters_of
 from service.model.pipeline.random_numbers import LANE
 from service.model.pipeline.random_places import placements_of
 from service.model.pipeline.replica_states import is_exact
 from service.model.pipeline.simulate import num_lanes_of
+from service.model.pipeline.step_estimates import UNTRIED
 from service.model.pipeline.step_factors import DrawnSteps
 from service.model.pipeline.weighted_quantiles import weighted_quantiles
 
@@ -72,6 +74,29 @@ def _exact(cluster: OneCluster) -> _One:
 
 
 def _sampled(cluster: OneCluster, seed: int, num_lanes: int) -> _One:
+    """What is known of spikes and random places, which the draws may miss, is added.
+
+    That is the exact mean less the one of the same draws, with nothing else in them.
+    """
+    found = _drawn(cluster, seed, num_lanes)
+    if cluster.fleet.episodes is not None:
+        return found.result()
+    busy, added = np.zeros(cluster.stages), []
+    for part in known_parts(cluster):
+        exact, drawn = _exact(part), _drawn(part, seed, num_lanes)
+        of_part = drawn.result()
+        busy += exact.busy - of_part.busy
+        added.append(exact.mean - of_part.mean)
+        found.known = found.known + drawn.of_draws()
+    one = found.result()
+    return one._replace(
+        mean=one.mean + sum(added),
+        mean_se=float(np.hypot.reduce([one.mean_se, *(UNTRIED * gain for gain in added)])),
+        busy=one.busy + busy,
+    )
+
+
+def _drawn(cluster: OneCluster, seed: int, num_lanes: int) -> "_Sums":
     picked = _Picked(cluster, num_lanes)
     sums = _Sums(cluster, DrawnSteps(cluster, seed), picked)
     jittered = jittered_replicas(cluster, sums.drawn, seed)
@@ -88,7 +113,7 @@ def _sampled(cluster: OneCluster, seed: int, num_lanes: int) -> _One:
                 for step, factors in enumerate(rounds):
                     for some in jittered.of_step(factors, step, lanes, replicas, picks):
                         sums.add_jittered(some, lanes, replicas)
-    return sums.result()
+    return sums
 
 
 class _Picked:
@@ -120,6 +145,8 @@ class _Sums:
         self._cluster, self._picked = cluster, picked
         self._found: list[tuple[Floats, Floats, NDArray[np.int64]]] = []
         self._busy = np.zeros(cluster.stages)
+        self.known: Floats = np.zeros(1)
+        """(draws,) or (1,) of the weighted makespans, what is known and only its rest varies."""
         self._times = cluster.operation_times
 
     def add_even(self, of_stages: Floats, lanes: range, replicas: range, picks: list[Pick]) -> None:
@@ -144,16 +171,25 @@ class _Sums:
         rows = np.array(picks)
         weight = np.repeat(self._picked.weight[replicas.start + rows[:, 0]], LANE)
         draw = (lanes.start + rows[:, 1:]) * LANE + np.arange(LANE)
-        self._found.append((makespan, weight, draw.ravel() // self.drawn.draws_of_state))
+        self._found.append((makespan, weight, draw.ravel()))
         return weight
+
+    def of_draws(self) -> Floats:
+        """(draws,) sums of makespans by their weights."""
+        makespan, weight, draw = self._columns()
+        return np.bincount(draw, weight * makespan)
+
+    def _columns(self) -> tuple[Floats, Floats, NDArray[np.int64]]:
+        makespan, weight, draw = zip(*self._found, strict=True)
+        return np.concatenate(makespan), np.concatenate(weight), np.concatenate(draw)
 
     def result(self) -> _One:
         """Of all that was added."""
-        makespan, weight, state = (
-            np.concatenate(column) for column in zip(*self._found, strict=True)
-        )
+        makespan, weight, draw = self._columns()
         mean = float(weight @ makespan)
-        of_state = np.bincount(state, weight * (makespan - mean))
+        rest = self.of_draws() - self.known
+        rest -= np.bincount(draw, weight) * rest.sum()
+        of_state = np.add.reduceat(rest, np.arange(0, len(rest), self.drawn.draws_of_state))
         number = len(of_state)
         error = (number / (number - 1) * (of_state @ of_state)) ** 0.5
         return _One(

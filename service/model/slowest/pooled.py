@@ -9,7 +9,9 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
+from service.model.exchange.lines import Lines
 from service.model.exchange.shared_lines import StepLines
 from service.model.fleet import Fleet
 from service.model.laws.law import Floats
@@ -30,6 +32,8 @@ from service.model.slowest.step_quadrature import (
 )
 from service.model.slowest.trifles import without_trifling_episodes
 
+Mask = NDArray[np.bool_]
+
 CHUNK_POINTS = 64
 """Points at a time, of one state; fewer where there are more states."""
 
@@ -42,6 +46,9 @@ def pooled_slowest(fleet: Fleet) -> Slowest:
     With episodes the mean is the effective one: 1 / (rho + mean) is the average over time of
     1 / (rho + expected slowest in that state), rho = `outside_ratio`.
     """
+    lines = fleet.lines
+    if isinstance(lines, Lines) and _are_straight(lines).any():
+        return _along_lines(fleet, lines)
     fleet = without_removed(fleet)
     mean = np.empty(fleet.num_points)
     quantiles = np.empty((fleet.num_points, 3))
@@ -51,6 +58,35 @@ def pooled_slowest(fleet: Fleet) -> Slowest:
             mean[rows[layout.rows]] = found.mean
             quantiles[rows[layout.rows]] = found.quantiles
     return Slowest(mean=mean, quantiles=quantiles, variance=np.full(len(mean), np.nan))
+
+
+def _are_straight(lines: Lines) -> Mask:
+    """(points,) whether a step is one line in its slowest factor."""
+    straight: Mask = (lines.slope[0] == lines.slope[-1]) & (lines.slope[0] > 0)
+    return straight
+
+
+def _along_lines(fleet: Fleet, lines: Lines) -> Slowest:
+    """Where the step is one line a + b S it is that of the slowest itself, without its rounding.
+
+    1 / (rho + a + b S) is 1 / ((rho + a) / b + S) over b, so that episodes weigh as they should.
+    """
+    found = Slowest(
+        mean=np.empty(fleet.num_points),
+        quantiles=np.empty((fleet.num_points, 3)),
+        variance=np.full(fleet.num_points, np.nan),
+    )
+    straight = _are_straight(lines)
+    rows, others = np.flatnonzero(straight), np.flatnonzero(~straight)
+    part, slope, offset = fleet.part(rows), lines.slope[-1, rows], lines.offset[-1, rows]
+    beside = replace(part, lines=None, outside_ratio=(part.outside_ratio + offset) / slope)
+    along = pooled_slowest(beside)
+    found.mean[rows] = offset + slope * along.mean
+    found.quantiles[rows] = offset[:, np.newaxis] + slope[:, np.newaxis] * along.quantiles
+    if len(others):
+        bent = pooled_slowest(fleet.part(others))
+        found.mean[others], found.quantiles[others] = bent.mean, bent.quantiles
+    return found
 
 
 class Parts(NamedTuple):

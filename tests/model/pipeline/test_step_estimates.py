@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from service.model.pipeline.rounds import Rounds
-from service.model.pipeline.step_estimates import Known, expected_over_time, expected_step
+from service.model.pipeline.step_estimates import UNTRIED, Known, expected_over_time, expected_step
 
 
 def test_the_plain_mean() -> None:
@@ -89,10 +89,16 @@ def test_what_is_known_of_states_steadies_them() -> None:
     assert found.mean_se < 0.002
 
 
-def test_what_never_happened_or_few_values_control_nothing() -> None:
+def test_what_is_too_rare_to_be_drawn_is_added_and_few_values_control_nothing() -> None:
     step = np.random.default_rng(4).normal(2, 0.1, 100)
     never = Known(np.ones(100), np.array([1.0, 2.0]), np.array([0.99, 0.01]))
     rounds = Rounds(step, np.ones(100))
-    assert expected_step(rounds, -np.inf, [never]) == expected_step(rounds, -np.inf)
+    found, plain = expected_step(rounds, -np.inf, [never]), expected_step(rounds, -np.inf)
+    assert found.mean == pytest.approx(plain.mean + 0.01, rel=1e-12)
+    assert found.rest == pytest.approx(plain.rest + 0.01, rel=1e-12)
+    assert found.mean_se == pytest.approx(np.hypot(plain.mean_se, UNTRIED * 0.01), rel=1e-12)
+    over_time = expected_over_time(rounds, -np.inf, 0.5, 1, [never])
+    rate = (1 / (0.5 + step)).mean() + 0.01 * (1 / 2.5 - 1 / 1.5)
+    assert over_time.mean == pytest.approx(1 / rate - 0.5, rel=1e-12)
     few = Rounds(step[:8], np.linspace(0.9, 1.1, 8))
     assert expected_step(few, -np.inf).mean == pytest.approx(step[:8].mean(), rel=1e-12)

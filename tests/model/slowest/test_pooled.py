@@ -1,5 +1,6 @@
 """The pooled slowest GPU against published values, dense quadrature and exact laws."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -8,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import integrate, stats
 
+from service.model.exchange.lines import Lines
 from service.model.fleet import Fleet
 from service.model.slowest.barrier import PROBABILITIES, Groups, slowest_of
 from service.model.slowest.pooled import pooled_slowest
@@ -364,3 +366,34 @@ def test_spikes_are_a_mixture_of_classes(
 def test_one_gpu_has_its_own_mean(fields: dict[str, Any]) -> None:
     assert mean_of([(1, 1.0)], **fields) == pytest.approx(1, abs=1e-15)
     assert mean_of([(1, 1.25)], **fields) == pytest.approx(1.25, abs=1e-15)
+
+
+@pytest.mark.parametrize("fields", [{"replica": (NORMAL, 0.2)}, {"episodes": (0.1, 3.0)}])
+def test_steps_along_one_line_are_those_of_the_slowest(fields: dict[str, Any]) -> None:
+    """A normal factor may be below 0, where the logarithm of a quadrature finds nothing."""
+    fleet = one_fleet([(2, 1.0)], **fields)
+    slope, offset = 1.5, 0.25
+    lines = Lines(np.full((2, 1), slope), np.full((2, 1), offset))
+    along = pooled_slowest(replace(fleet, lines=lines))
+    plain = pooled_slowest(fleet)
+    if "episodes" in fields:
+        beside = replace(fleet, outside_ratio=(fleet.outside_ratio + offset) / slope)
+        plain = pooled_slowest(beside)
+    assert along.mean[0] == pytest.approx(offset + slope * plain.mean[0], rel=1e-12)
+    assert along.quantiles[0] == pytest.approx(offset + slope * plain.quantiles[0], rel=1e-12)
+    if "replica" in fields:
+        # The larger of two normal numbers: 1 / sqrt(pi) standard deviations.
+        assert plain.mean[0] == pytest.approx(1 + 0.2 / np.pi**0.5, rel=1e-9)
+
+
+def test_straight_and_bent_lines_beside_each_other() -> None:
+    two = replace(
+        one_fleet([(4, 1.0)], transient=(GAMMA, 0.1)).part(np.zeros(2, dtype=np.intp)),
+        lines=Lines(np.array([[1.0, 0.5], [1.0, 1.0]]), np.array([[0.0, 0.6], [0.0, 0.0]])),
+    )
+    found = pooled_slowest(two)
+    for point in range(2):
+        alone = pooled_slowest(two.part(slice(point, point + 1)))
+        assert found.mean[point] == pytest.approx(alone.mean[0], rel=1e-12)
+        assert found.quantiles[point] == pytest.approx(alone.quantiles[0], rel=1e-12)
+    assert found.mean[1] > found.mean[0]
