@@ -49,12 +49,14 @@ class Window(NamedTuple):
     noise           (drawn,) variance of the window about it, as each drawn cluster shows it
     outside_ratio   as in Fleet
     held            the mean step from the one that was fitted
+    error           of the mean of all clusters, beside what their scatter shows
     shape           of the gamma that the noise is, less its mean; infinite for a normal one
     """
 
     noise: Floats
     outside_ratio: float
     held: Callable[[Floats], Floats]
+    error: float = 0.0
     shape: float = np.inf
 
 
@@ -75,15 +77,17 @@ def fitted(drawn: Drawn, window: Window, seed: int) -> Sampled:
         )
         for of in rows
     ]
-    error = np.std(results[1:], axis=0, ddof=1)
+    found, scattered = results[0], np.std(results[1:], axis=0, ddof=1)
+    error = np.hypot(scattered[:4], window.error)
+    of_rate = window.error / (window.outside_ratio + float(found[3])) ** 2
     return Sampled(
-        quantiles=results[0][:3],
+        quantiles=found[:3],
         quantiles_se=error[:3],
-        mean=float(results[0][3]),
+        mean=float(found[3]),
         mean_se=float(error[3]),
-        reciprocal_mean=float(results[0][4]),
-        reciprocal_mean_se=float(error[4]),
-        reciprocal_sd=float(results[0][5]),
+        reciprocal_mean=float(found[4]),
+        reciprocal_mean_se=float(np.hypot(scattered[4], of_rate)),
+        reciprocal_sd=float(found[5]),
     )
 
 

@@ -14,6 +14,7 @@ from service.model.pipeline.cluster_parts import alike_part, episodes_part, flee
 from service.model.pipeline.episode_spread import Alone, alone_of
 from service.model.pipeline.fitted_clusters import Drawn, Window, fitted
 from service.model.pipeline.lasting_predictors import predictors_of
+from service.model.pipeline.luck import without_luck
 from service.model.pipeline.mixed_spread import (
     CLUSTERS_PER_DRAWN,
     NUM_INNER,
@@ -21,11 +22,8 @@ from service.model.pipeline.mixed_spread import (
     is_too_much,
     most_inflation,
     num_drawn_lanes,
-    slope_of,
 )
 from service.model.pipeline.one_cluster import OneCluster
-from service.model.pipeline.random_places import placements_of
-from service.model.pipeline.replica_states import is_exact
 from service.model.pipeline.rounds import repeated_rounds
 
 
@@ -36,28 +34,34 @@ def mixed_episodes(
     num_lanes = num_drawn_lanes(draws)
     rho = float(cluster.fleet.outside_ratio[0])
     variance = _step_variance(cluster, seed, num_lanes)
-    rate, common = _rates(cluster, seed, num_lanes, variance)
+
+    def rate_of(step: Floats) -> Floats:
+        """At the mean step of a state."""
+        rate = 1 / (rho + np.maximum(step, cluster.floor))
+        found: Floats = rate - variance * rate**3
+        return found
+
+    rounds = repeated_rounds(cluster, seed, num_lanes, NUM_INNER)
+    rate = rate_of(rounds.step)
     effective = 1 / float(rate.mean())
     inflation = most_inflation(cluster)
     noise = np.full(rate.shape[1], inflation * variance / num_rounds)
     if is_too_much(noise, effective - rho):
         return None
-    inside = rate.var(axis=0, ddof=1) * effective**4 - variance
-    rate -= slope_of(rate, common) * common
-    luck, expected_luck = _luck(cluster, seed, num_lanes, variance)
-    slope = slope_of(rate, luck)
-    rate -= slope * luck
+    plain = without_luck(rounds, alike_part(cluster), seed, rate_of)
     drawn = Drawn(
-        average=rate.mean(axis=0),
-        noise=rate.var(axis=0, ddof=1) / NUM_INNER,
-        luck=slope * expected_luck,
+        average=plain.values.mean(axis=0),
+        noise=plain.values.var(axis=0, ddof=1) / NUM_INNER,
+        luck=plain.expected,
         predictors=predictors_of(cluster, seed, CLUSTERS_PER_DRAWN * num_lanes),
     )
     alone = alone_of(episodes_part(cluster), window_hours)
+    inside = rate.var(axis=0, ddof=1) * effective**4 - variance
     window = Window(
         noise=noise + inside * alone.kept,
         outside_ratio=rho,
         held=lambda mean: 1 / mean - rho,
+        error=plain.error * effective**2,
         shape=_shape(alone, float(noise.mean())),
     )
     found = fitted(drawn, window, seed)
@@ -76,26 +80,3 @@ def _step_variance(cluster: OneCluster, seed: int, num_lanes: int) -> float:
         return 0.0
     step = repeated_rounds(alone, seed, num_lanes, NUM_INNER).step
     return float(np.maximum(step, alone.floor).var())
-
-
-def _rates(
-    cluster: OneCluster, seed: int, num_lanes: int, variance: float
-) -> tuple[Floats, Floats]:
-    """(inner, draws) rates at the mean step of a state, and the common factor's distance from 1."""
-    rounds = repeated_rounds(cluster, seed, num_lanes, NUM_INNER)
-    rho = cluster.fleet.outside_ratio[0]
-    rate = 1 / (rho + np.maximum(rounds.step, cluster.floor))
-    rate -= variance * rate**3
-    return rate, rounds.common - 1
-
-
-def _luck(cluster: OneCluster, seed: int, num_lanes: int, variance: float) -> tuple[Floats, Floats]:
-    """(inner, draws) the same of clusters that are alike, and (draws,) what is expected."""
-    alike = alike_part(cluster)
-    rate, common = _rates(alike, seed, num_lanes, variance)
-    if is_exact(alike):
-        placements = placements_of(alike)
-        of_step = 1 / (alike.fleet.outside_ratio[0] + np.maximum(placements.step, alike.floor))
-        return rate, np.full(rate.shape[1], placements.step_probability @ of_step)
-    luck = rate - slope_of(rate, common) * common
-    return luck, luck.mean(axis=0)

@@ -9,17 +9,15 @@ from service.model.pipeline.cluster_parts import fleeting_part
 from service.model.pipeline.fitted_clusters import Drawn, Window, fitted
 from service.model.pipeline.floored_means import FlooredMeans
 from service.model.pipeline.lasting_predictors import predictors_of
+from service.model.pipeline.luck import without_luck
 from service.model.pipeline.one_cluster import OneCluster
 from service.model.pipeline.random_numbers import LANE
-from service.model.pipeline.random_places import placements_of
-from service.model.pipeline.replica_states import is_exact
 from service.model.pipeline.rounds import repeated_rounds
 
 CLUSTERS_PER_DRAWN = 4
 """Of so many clusters steps are drawn for one."""
 NUM_INNER = 4
 """Rounds of steps of it."""
-_VARIES = 1e-20
 _NEGLIGIBLE = 0.15
 """Of the standard deviation: 1 % of it, if all of it were wrong."""
 
@@ -42,20 +40,16 @@ def mixed_spread(cluster: OneCluster, seed: int, draws: int, num_rounds: float) 
     noise = inflation * floored.var(axis=0, ddof=1) / num_rounds
     if is_too_much(noise, float(floored.mean())):
         return None
-    common = rounds.common - 1
-    step = rounds.step - slope_of(rounds.step, common) * common
-    luck, expected_luck = _luck(cluster, seed, num_lanes)
-    slope = slope_of(step, luck)
-    step -= slope * luck
+    plain = without_luck(rounds, fleeting_part(cluster), seed, lambda step: step)
     drawn = Drawn(
-        average=step.mean(axis=0),
-        noise=step.var(axis=0, ddof=1) / NUM_INNER,
-        luck=slope * expected_luck,
+        average=plain.values.mean(axis=0),
+        noise=plain.values.var(axis=0, ddof=1) / NUM_INNER,
+        luck=plain.expected,
         predictors=predictors_of(cluster, seed, CLUSTERS_PER_DRAWN * num_lanes),
     )
     rho = float(cluster.fleet.outside_ratio[0])
     held = FlooredMeans(cluster.floor, rounds.step).of
-    found = fitted(drawn, Window(noise, rho, held), seed)
+    found = fitted(drawn, Window(noise, rho, held, plain.error), seed)
     return None if inflation > 1 and not is_negligible(noise, found, rho) else found
 
 
@@ -76,26 +70,3 @@ def most_inflation(cluster: OneCluster) -> float:
         return 1.0
     phi = float(cluster.fleet.autocorrelation[0])
     return (1 + phi) / (1 - phi)
-
-
-def _luck(cluster: OneCluster, seed: int, num_lanes: int) -> tuple[Floats, Floats]:
-    """(inner, draws) the same steps of a cluster of equal GPUs, and (draws,) what is expected."""
-    alone = fleeting_part(cluster)
-    rounds = repeated_rounds(alone, seed, num_lanes, NUM_INNER)
-    if is_exact(alone):
-        placements = placements_of(alone)
-        expected = placements.step_probability @ placements.step
-        return rounds.step, np.full(rounds.step.shape[1], expected)
-    common = rounds.common - 1
-    luck = rounds.step - slope_of(rounds.step, common) * common
-    return luck, luck.mean(axis=0)
-
-
-def slope_of(step: Floats, control: Floats) -> float:
-    """Of steps by a control, both (inner, draws), within clusters.
-
-    1 where the control never varied: what is known of something so rare adds up.
-    """
-    inside, around = step - step.mean(axis=0), control - control.mean(axis=0)
-    square = float(np.vdot(around, around))
-    return float(np.vdot(around, inside)) / square if square > _VARIES else 1.0

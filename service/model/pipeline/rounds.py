@@ -24,6 +24,11 @@ class Rounds(NamedTuple):
     step: Floats
     common: Floats
 
+    @property
+    def num_lanes(self) -> int:
+        """Of draws."""
+        return int(self.step.shape[-1]) // LANE
+
 
 def rounds_of(cluster: OneCluster, seed: int, num_lanes: int) -> Rounds:
     """One of each of so many lanes of draws."""

@@ -80,6 +80,18 @@ def test_noise_of_the_window_and_what_the_mean_is_put_into() -> None:
     assert found.reciprocal_mean_se > 0
 
 
+def test_a_further_error() -> None:
+    drawn = _drawn(0, 64, slope=0.1, left=0.0, noise=0.1)
+    plain, more = (
+        fitted(drawn, Window(np.zeros(64), 0.3, lambda mean: mean, error), 7) for error in (0, 0.04)
+    )
+    assert more.quantiles.tolist() == plain.quantiles.tolist()
+    np.testing.assert_allclose(more.quantiles_se, np.hypot(plain.quantiles_se, 0.04))
+    assert more.mean_se == pytest.approx(np.hypot(plain.mean_se, 0.04))
+    of_rate = 0.04 / (0.3 + plain.mean) ** 2
+    assert more.reciprocal_mean_se == pytest.approx(np.hypot(plain.reciprocal_mean_se, of_rate))
+
+
 def test_noise_that_is_a_gamma() -> None:
     drawn = _drawn(0, 400, slope=0.0, left=0.0, noise=0.0)
     noise = np.append(np.full(200, 0.02), np.full(200, 0.06))
