@@ -36,11 +36,15 @@ def operations_of(cluster: OneCluster, draws: int) -> float:
     needs_all = cluster.num_removed > 0 or bool(cluster.random_groups)
     if needs_all and cluster.num_held > MAX_WHOLE_GPUS:
         return np.inf
-    known = sum(
+    return operations_drawn(cluster, draws) + operations_known(cluster, draws)
+
+
+def operations_known(cluster: OneCluster, draws: int) -> float:
+    """Of what is known of a cluster, to be drawn beside it."""
+    return sum(
         operations_drawn(part, draws) + float(num_states(part)) * part.num_operations
         for part in known_parts(cluster)
     )
-    return operations_drawn(cluster, draws) + known
 
 
 def operations_drawn(cluster: OneCluster, draws: int) -> float:

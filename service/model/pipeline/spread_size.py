@@ -12,7 +12,11 @@ from service.model.pipeline.mixed_spread import CLUSTERS_PER_DRAWN, NUM_INNER, n
 from service.model.pipeline.one_cluster import OneCluster, clusters_of
 from service.model.pipeline.random_numbers import LANE
 from service.model.pipeline.simulate import num_lanes_of
-from service.model.pipeline.simulation_size import operations_drawn, operations_of
+from service.model.pipeline.simulation_size import (
+    operations_drawn,
+    operations_known,
+    operations_of,
+)
 
 
 def spread_operations(fleet: Fleet, draws: NDArray[np.int64]) -> Floats:
@@ -31,8 +35,10 @@ def _of_unequal(cluster: OneCluster, draws: int) -> float:
     if not has_episodes and not varies(cluster):
         return operations_of(cluster, LANE * num_lanes_of(draws))
     drawn = LANE * num_drawn_lanes(draws)
-    inner = [cluster, fleeting_part(cluster), *([alike_part(cluster)] if has_episodes else [])]
+    alike = alike_part(cluster)
+    inner = [cluster, fleeting_part(cluster), *([alike] if has_episodes else [])]
     of_steps = sum(operations_drawn(part, drawn * NUM_INNER) for part in inner)
+    of_steps += operations_known(alike, drawn * NUM_INNER)
     # What lasts is drawn once for its steps and once for its soft maxima.
     return of_steps + 2 * operations_drawn(lasting_part(cluster), drawn * CLUSTERS_PER_DRAWN)
 

@@ -27,8 +27,9 @@ def test_by_hand() -> None:
     # 256 clusters of four rounds, without what lasts as well; what lasts twice for 1 024.
     both = 1024 * (PLAIN + 2 * NUMBERS) + 1024 * (PLAIN + NUMBERS) + 2 * 1024 * (PLAIN + NUMBERS)
     assert _spread(**PERSISTENT, **TRANSIENT) == both
-    # With episodes these are drawn in the first ones, and once more without what lasts for good.
-    episodes = 1024 * NUMBERS + 1024 * (PLAIN + 2 * NUMBERS)
+    # With episodes these are drawn in the first ones, once more without what lasts for good, and
+    # alone, where all their 8 states of a replica are worked out.
+    episodes = 1024 * (NUMBERS + PLAIN + 2 * NUMBERS + PLAIN + NUMBERS) + 8 * 24
     assert _spread(**PERSISTENT, **TRANSIENT, episodes=(0.1, 1.5)) == both + episodes
 
 
