@@ -76,6 +76,61 @@ def test_hand_over_longer_than_a_chunk_dominates(client: Client, chunks: int, p2
     assert "hand_over_dominates" not in notices(equal)
 
 
+@pytest.mark.parametrize("schedule", ["1f1b", "gpipe", "naive"])
+@pytest.mark.parametrize("microbatches", [4, 16])
+def test_slow_hand_over_asks_for_no_more_microbatches(
+    client: Client, schedule: str, microbatches: int
+) -> None:
+    number = 1 if schedule == "naive" else microbatches
+    pipeline = {"schedule": schedule, "microbatches": number, "stages": 8, "p2p_ms": 1000}
+    found = answered(client, pipeline)
+    said = notices(found)
+    assert found["result"]["method"] == "closed_form"
+    assert said["mostly_bubble"][1].endswith(
+        "most of it is waiting for what is handed on: a faster hand-over or fewer stages make it "
+        "less"
+    )
+    # The formula of these schedules holds however long handing on takes.
+    assert said["hand_over_dominates"][1].endswith("it decides how long the pipeline takes")
+
+
+def test_operations_are_worked_through_where_no_formula_holds(client: Client) -> None:
+    interleaved = {"schedule": "interleaved_1f1b", "chunks_per_stage": 2, "p2p_ms": 11}
+    found = answered(client, interleaved)
+    assert found["result"]["method"] == "recursion"
+    detail = notices(found)["hand_over_dominates"][1]
+    assert detail.endswith(
+        "published formulas do not hold; the makespan is worked out operation by operation"
+    )
+
+
+@pytest.mark.parametrize(
+    ("pipeline", "advice"),
+    [
+        ({"schedule": "naive", "microbatches": 1}, "another schedule or fewer stages"),
+        ({"microbatches": 2}, "more micro-batches or fewer stages"),
+        (
+            {"schedule": "looped_bfs", "chunks_per_stage": 2, "microbatches": 1},
+            "more micro-batches, fewer stages or more chunks a stage",
+        ),
+        (
+            {"forward_ms": [1, 1, 1, 40], "backward_ms": [2, 2, 2, 80]},
+            "waiting for the stages with the most work: stages of equal work",
+        ),
+    ],
+)
+def test_a_bubble_is_made_less_by_what_the_schedule_takes(
+    client: Client, pipeline: dict[str, Any], advice: str
+) -> None:
+    detail = notices(answered(client, pipeline))["mostly_bubble"][1]
+    assert detail.endswith(f"{advice} make it less")
+
+
+def test_one_micro_batch_is_one(client: Client) -> None:
+    detail = notices(answered(client, {"microbatches": 1}))["fewer_microbatches_than_stages"][1]
+    assert detail.startswith("1 micro-batch never fills 4 stages")
+
+
 def test_zero_bubble_still_fills(client: Client) -> None:
     found = answered(client, {"schedule": "zb_h2"})
     pointer, detail = notices(found)["zero_bubble_still_fills"]
