@@ -64,7 +64,10 @@ def _of_hand_over(inputs: Columns) -> Iterator[Notice]:
         "the shortest pass through a chunk: it decides how long the pipeline takes"
     )
     if not nominal_pipeline(inputs).is_closed[0]:
-        detail += ", and published formulas do not hold; the makespan is worked out operation by operation"
+        detail += (
+            ", and published formulas do not hold; the makespan is worked out operation by "
+            "operation"
+        )
     yield _notice("/p2p_ms", "hand_over_dominates", detail)
 
 
