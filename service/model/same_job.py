@@ -9,6 +9,8 @@ which were M micro-batches of one size, are M P' / P of that size; in M' micro-b
 times the size that it had, and a stage has P / P' of the layers: what took f takes f M / M'.
 Handing on, `p2p_ms`, is left as it is. Work of unequal stages is taken to lie evenly inside of
 each, so that a new stage has the integral over its share of the model.
+
+Slow GPUs at a stage go with its layers (`moved_groups.py`).
 """
 
 from collections.abc import Sequence
@@ -17,6 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from service.model.fields import Scenario
+from service.model.moved_groups import moved_groups
 from service.model.parts.pipeline import Pipeline, ScheduleName
 
 Overrides = dict[str, Any]
@@ -41,8 +44,7 @@ def sizes_of(pipeline: Pipeline) -> PipelineSizes:
 def same_job(scenario: Scenario, sizes: PipelineSizes) -> Overrides:
     """Values to put at paths of a scenario with a pipeline; only those that differ.
 
-    Slow GPUs at a stage move to the stage that has the middle of its share. ValueError without a
-    pipeline.
+    ValueError without a pipeline.
     """
     now = scenario.pipeline
     if now is None:
@@ -66,7 +68,7 @@ def same_job(scenario: Scenario, sizes: PipelineSizes) -> Overrides:
         changed = _changed(value, size if name != "stage_weights" else 1.0, sizes.stages)
         if changed != (list(value) if isinstance(value, tuple) else value):
             found[f"pipeline.{name}"] = changed
-    groups = _moved_groups(scenario, now.stages, sizes.stages)
+    groups = moved_groups(scenario.slow_groups, now.stages, sizes.stages)
     return found if groups is None else {**found, "slow_groups": groups}
 
 
@@ -87,20 +89,3 @@ def _changed(value: float | Sequence[float], size: float, stages: int) -> float 
     # A stage of fewer has more layers, but a replica of fewer stages has fewer samples.
     share = size * stages / len(value)
     return [part * share for part in resampled(value, stages)]
-
-
-def _moved_groups(scenario: Scenario, stages: int, after: int) -> list[Overrides] | None:
-    """The slow groups with the stages that they sit at after; None where none sits at a stage."""
-    placed = [group for group in scenario.slow_groups if isinstance(group.placement, int)]
-    if not placed or stages == after:
-        return None
-    return [
-        {
-            "count": group.count,
-            "speed_fraction": group.speed_fraction,
-            "placement": int((group.placement + 0.5) * after / stages)
-            if isinstance(group.placement, int)
-            else group.placement,
-        }
-        for group in scenario.slow_groups
-    ]
