@@ -33,6 +33,25 @@ def known_parts(cluster: OneCluster) -> list[OneCluster]:
     return _worked_out(fleets) or _worked_out(others)
 
 
+def spikes_alone(cluster: OneCluster) -> OneCluster | None:
+    """The cluster with nothing but its spikes; None if there are none, or it is not worked out."""
+    shape, fleet = replace(cluster.shape, jitter=None), cluster.fleet
+    if fleet.spikes is None or shape.round_steps[0] > 1:
+        return None
+    nowhere = replace(shape, slow_count=np.zeros_like(shape.slow_count))
+    alone = replace(
+        fleet,
+        transient=None,
+        persistent=None,
+        node=None,
+        replica=None,
+        common=None,
+        episodes=None,
+        pipeline=nowhere,
+    )
+    return next(iter(_worked_out([alone])), None)
+
+
 def _worked_out(fleets: list[Fleet]) -> list[OneCluster]:
     """Of these points those that are, and in which something varies."""
     parts = [part for fleet in fleets for part in clusters_of(fleet)]

@@ -13,9 +13,9 @@ from service.model.pipeline.known_parts import known_parts
 from service.model.pipeline.one_cluster import OneCluster, clusters_of
 from service.model.pipeline.random_numbers import LANE
 from service.model.pipeline.random_places import placements_of
+from service.model.pipeline.rare_spikes import rare_spikes
 from service.model.pipeline.replica_states import is_exact
-from service.model.pipeline.simulate import num_lanes_of
-from service.model.pipeline.step_estimates import UNTRIED
+from service.model.pipeline.simulate import num_lanes_of, untried_share
 from service.model.pipeline.step_factors import DrawnSteps
 from service.model.pipeline.weighted_quantiles import weighted_quantiles
 
@@ -81,19 +81,32 @@ def _sampled(cluster: OneCluster, seed: int, num_lanes: int) -> _One:
     found = _drawn(cluster, seed, num_lanes)
     if cluster.fleet.episodes is not None:
         return found.result()
-    busy, added = np.zeros(cluster.stages), []
-    for part in known_parts(cluster):
-        exact, drawn = _exact(part), _drawn(part, seed, num_lanes)
+    busy, added, untried = np.zeros(cluster.stages), 0.0, 0.0
+    for part, exact in _known(cluster, num_lanes):
+        drawn = _drawn(part, seed, num_lanes)
         of_part = drawn.result()
         busy += exact.busy - of_part.busy
-        added.append(exact.mean - of_part.mean)
+        added += exact.mean - of_part.mean
+        untried = float(np.hypot(untried, max(exact.mean_se, abs(exact.mean - of_part.mean))))
         found.known = found.known + drawn.of_draws()
     one = found.result()
     return one._replace(
-        mean=one.mean + sum(added),
-        mean_se=float(np.hypot.reduce([one.mean_se, *(UNTRIED * gain for gain in added)])),
+        mean=one.mean + added,
+        mean_se=float(np.hypot(one.mean_se, untried_share(cluster) * untried)),
         busy=one.busy + busy,
     )
+
+
+def _known(cluster: OneCluster, num_lanes: int) -> list[tuple[OneCluster, _One]]:
+    """Parts with what is known of them; the error of rare spikes is all that they add."""
+    parts = known_parts(cluster)
+    known = [(part, _exact(part)) for part in parts]
+    rare = rare_spikes(cluster, num_lanes * LANE)
+    if rare is None or any(part.fleet.spikes is not None for part in parts):
+        return known
+    longer = float(rare.of_stage * (rare.of_one - rare.nominal).sum())
+    busy = cluster.busy * (1 + rare.of_stage * (rare.slowdown - 1))
+    return [*known, (rare.part, _One(rare.nominal + longer, longer, np.empty(0), busy))]
 
 
 def _drawn(cluster: OneCluster, seed: int, num_lanes: int) -> "_Sums":
@@ -177,7 +190,7 @@ class _Sums:
     def of_draws(self) -> Floats:
         """(draws,) sums of makespans by their weights."""
         makespan, weight, draw = self._columns()
-        return np.bincount(draw, weight * makespan)
+        return np.bincount(draw, weight * makespan).astype(np.float64)
 
     def _columns(self) -> tuple[Floats, Floats, NDArray[np.int64]]:
         makespan, weight, draw = zip(*self._found, strict=True)

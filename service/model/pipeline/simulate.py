@@ -7,6 +7,7 @@ slow or not (slow groups on random places, spikes, episodes), the distribution i
 that part is known to do. Definitions: design page "The model", sections 3, 7 and 11.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -14,13 +15,20 @@ from numpy.typing import NDArray
 
 from service.model.fleet import Fleet
 from service.model.laws.law import Floats
-from service.model.pipeline.known_parts import known_parts
+from service.model.pipeline.known_parts import known_parts, spikes_alone
 from service.model.pipeline.one_cluster import OneCluster, clusters_of
 from service.model.pipeline.random_numbers import LANE
 from service.model.pipeline.random_places import placements_of
+from service.model.pipeline.rare_spikes import rare_spikes
 from service.model.pipeline.replica_states import is_exact
 from service.model.pipeline.rounds import rounds_of
-from service.model.pipeline.step_estimates import Known, expected_over_time, expected_step
+from service.model.pipeline.step_estimates import (
+    LEAST_UNTRIED,
+    Known,
+    OverTime,
+    expected_over_time,
+    expected_step,
+)
 from service.model.pipeline.step_factors import DrawnSteps
 from service.model.pipeline.weighted_quantiles import weighted_quantiles
 from service.model.slowest.barrier import PROBABILITIES
@@ -99,12 +107,15 @@ def _sampled(cluster: OneCluster, seed: int, num_lanes: int) -> _One:
     rounds = rounds_of(cluster, seed, num_lanes)
     step = np.maximum(rounds.step, cluster.floor)
     of_state = DrawnSteps(cluster, seed).draws_of_state
-    known = [_known(part, seed, len(step) // of_state) for part in known_parts(cluster)]
+    parts = known_parts(cluster)
+    known = [_known(part, seed, len(step) // of_state) for part in parts]
+    passing = _passing(cluster, parts, seed, num_lanes)
+    share = untried_share(cluster)
     if cluster.fleet.episodes is None:
-        expected = expected_step(rounds, cluster.floor, known)
+        expected = expected_step(rounds, cluster.floor, [*known, *passing], share)
     else:
-        rho = float(cluster.fleet.outside_ratio[0])
-        expected = expected_over_time(rounds, cluster.floor, rho, of_state, known)
+        over_time = OverTime(float(cluster.fleet.outside_ratio[0]), of_state)
+        expected = expected_over_time(rounds, cluster.floor, over_time, known, passing, share=share)
     equal = np.full(len(step), 1 / len(step))
     return _One(
         mean=expected.mean,
@@ -114,6 +125,32 @@ def _sampled(cluster: OneCluster, seed: int, num_lanes: int) -> _One:
         variance=float(step.var(ddof=1)),
         is_exact=False,
     )
+
+
+def _passing(
+    cluster: OneCluster, parts: Sequence[OneCluster], seed: int, num_lanes: int
+) -> list[Known]:
+    """Spikes, where they are not among the parts that are known: alone, or to first order."""
+    if any(part.fleet.spikes is not None for part in parts):
+        return []
+    alone = spikes_alone(cluster)
+    if alone is not None:
+        return [_known(alone, seed, num_lanes * LANE)]
+    rare = rare_spikes(cluster, num_lanes * LANE)
+    if rare is None:
+        return []
+    return [Known(rounds_of(rare.part, seed, num_lanes).step, rare.step, rare.probability)]
+
+
+def untried_share(cluster: OneCluster) -> float:
+    """By how much what is known may act differently beside the rest, of what it does alone.
+
+    A spike is as long as its GPU's step: as uncertain as the other factors of one GPU.
+    """
+    fleet = cluster.fleet
+    sources = (fleet.persistent, fleet.node, fleet.transient, fleet.replica, cluster.shape.jitter)
+    cvs = [float(source.shape[0, 0]) for source in sources if source is not None]
+    return float(np.hypot.reduce([LEAST_UNTRIED, *cvs]))
 
 
 def _known(part: OneCluster, seed: int, number: int) -> Known:

@@ -22,9 +22,10 @@ from service.model.recursion.estimates import Estimate, estimate, standard_error
 # With fewer values a coefficient is not worth what it costs.
 _ENOUGH = 16
 _VARIES = 1e-12
-# Of what something rare adds, the error of its acting together with the rest: a hundredth in trials
-# of spikes of 3 to 1 000 times beside transient variability of 0.02 and 0.1.
-UNTRIED = 0.05
+# So many values tell how something rare acts beside the rest.
+_MANY = 30
+LEAST_UNTRIED = 0.05
+"""Of what something rare adds, the error of its acting together with the rest, at least."""
 
 
 class Expected(NamedTuple):
@@ -33,6 +34,13 @@ class Expected(NamedTuple):
     mean: float
     mean_se: float
     rest: float
+
+
+class OverTime(NamedTuple):
+    """rho is what is outside of a step; each `inner` draws are those of one state."""
+
+    rho: float
+    inner: int
 
 
 class Known(NamedTuple):
@@ -47,31 +55,44 @@ class Known(NamedTuple):
     probability: Floats
 
 
-def expected_step(rounds: Rounds, floor: float, known: Sequence[Known] = ()) -> Expected:
-    """Where no state lasts."""
+def expected_step(
+    rounds: Rounds, floor: float, known: Sequence[Known] = (), share: float = LEAST_UNTRIED
+) -> Expected:
+    """Where no state lasts; of what is known, a `share` may be otherwise beside the rest."""
     common, known_steps = rounds.common - 1, _of_steps(known, floor)
     found = _steadied(np.maximum(rounds.step, floor), [common], known_steps)
     rest = _steadied(rounds.step, [common], _of_steps(known, -np.inf))
     error = standard_error(found.deviations, found.widening)
-    return Expected(found.mean, float(np.hypot(error, _untried(known_steps))), rest.mean)
+    return Expected(found.mean, float(np.hypot(error, untried(known_steps, share))), rest.mean)
 
 
 def expected_over_time(
-    rounds: Rounds, floor: float, rho: float, inner: int, known: Sequence[Known] = ()
+    rounds: Rounds,
+    floor: float,
+    over_time: OverTime,
+    known: Sequence[Known] = (),
+    passing: Sequence[Known] = (),
+    *,
+    share: float = LEAST_UNTRIED,
 ) -> Expected:
-    """Where every `inner` draws are those of one state.
+    """Where states last; `known` is drawn for each state, `passing` for each draw.
 
     `rest` is the mean over the steps that are done: states weigh by how many they see.
     """
+    rho, inner = over_time
     floored = _without_common(np.maximum(rounds.step, floor), rounds).reshape(-1, inner)
     rate = 1 / (rho + floored.mean(axis=1))
     if inner > 1:
         rate -= floored.var(axis=1, ddof=1) / inner * rate**3
+    slope = -float(np.square(rate).mean())
     known_rates = _of_rates(known, floor, rho)
+    known_rates += [
+        slope * control.reshape(-1, inner).mean(axis=1) for control in _of_steps(passing, floor)
+    ]
     found = _steadied(rate, [], known_rates)
     mean = 1 / found.mean - rho
     drawn = standard_error(found.deviations, found.widening)
-    error = float(np.hypot(drawn, _untried(known_rates))) / found.mean**2
+    error = float(np.hypot(drawn, untried(known_rates, share))) / found.mean**2
     # Without a floor the rest is the mean.
     rest = _without_common(rounds.step, rounds).reshape(-1, inner)
     added = ((floored - rest).mean(axis=1) * rate).mean() / found.mean
@@ -110,16 +131,16 @@ def _steadied(values: Floats, controls: list[Floats], known: list[Floats]) -> Es
     return estimate(values - unseen, varying)
 
 
-def _untried(known: list[Floats]) -> float:
-    """Error of what is known, and so rare that few values, or none, have it."""
-    errors = [
-        UNTRIED * abs(float(control.mean())) / max(_num_told_apart(control), 1) ** 0.5
-        for control in known
-        if len(control) >= _ENOUGH
-    ]
-    return float(np.hypot.reduce([0.0, *errors]))
+def untried(known: list[Floats], share: float = LEAST_UNTRIED) -> float:
+    """Error of what is known and so rare that few values, or none, have it; (values,) controls.
 
-
-def _num_told_apart(control: Floats) -> int:
-    """Values that are not like most others."""
-    return int(np.count_nonzero(np.abs(control - np.median(control)) > _VARIES))
+    Few values determine their own coefficient, so that their deviations do not tell it: a share of
+    what it adds on average, which is what most values, having none of it, lie off by.
+    """
+    errors = [0.0]
+    for control in known:
+        typical = float(np.median(control))
+        number = int(np.count_nonzero(np.abs(control - typical) > _VARIES))
+        if len(control) >= _ENOUGH and number < _MANY:
+            errors.append(share * abs(typical) / max(number, 1) ** 0.5)
+    return float(np.hypot.reduce(errors))

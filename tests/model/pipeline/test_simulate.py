@@ -299,7 +299,7 @@ def test_spikes_that_are_rarer_than_the_draws_are_not_lost(
 ) -> None:
     """A step is f(x) without spikes and about s times as long with one: nearly the exact sum."""
     given: dict[str, Any] = {"replicas": 20, "transient": ("normal", 0.02)}
-    spikes = {"spikes": (probability, slowdown)}
+    spikes: dict[str, Any] = {"spikes": (probability, slowdown)}
     together = simulated(piped_fleet(**given, **spikes), draws=400)
     alone = simulated(piped_fleet(replicas=20, **spikes), draws=400)
     without = simulated(piped_fleet(**given), draws=400)

@@ -4,7 +4,13 @@ import numpy as np
 import pytest
 
 from service.model.pipeline.rounds import Rounds
-from service.model.pipeline.step_estimates import UNTRIED, Known, expected_over_time, expected_step
+from service.model.pipeline.step_estimates import (
+    LEAST_UNTRIED,
+    Known,
+    OverTime,
+    expected_over_time,
+    expected_step,
+)
 
 
 def test_the_plain_mean() -> None:
@@ -33,13 +39,13 @@ def test_what_all_share_is_known_on_average() -> None:
 
 def test_states_weigh_by_time() -> None:
     step = np.array([1.0, 1.0, 3.0, 2.0])
-    found = expected_over_time(Rounds(step, np.ones(4)), -np.inf, 0.5, 1)
+    found = expected_over_time(Rounds(step, np.ones(4)), -np.inf, OverTime(0.5, 1))
     rate = 1 / (0.5 + step)
     assert found.mean == pytest.approx(1 / rate.mean() - 0.5, rel=1e-12)
     assert found.rest == pytest.approx(found.mean, rel=1e-12)
     error = 3**0.5 * rate.std(ddof=1) / 2 / rate.mean() ** 2
     assert found.mean_se == pytest.approx(error, rel=1e-12)
-    floored = expected_over_time(Rounds(step, np.ones(4)), 1.5, 0.5, 1)
+    floored = expected_over_time(Rounds(step, np.ones(4)), 1.5, OverTime(0.5, 1))
     rate = 1 / (0.5 + np.maximum(step, 1.5))
     assert floored.mean == pytest.approx(1 / rate.mean() - 0.5, rel=1e-12)
     assert floored.rest == pytest.approx((step @ rate) / rate.sum(), rel=1e-12)
@@ -51,7 +57,7 @@ def test_few_draws_of_a_state_leave_hardly_a_bias(sd: float) -> None:
     number = 200_000
     state = rng.choice([1.0, 1.5], number)
     step = np.repeat(state, 4) + sd * rng.standard_normal(4 * number)
-    found = expected_over_time(Rounds(step, np.ones(len(step))), -np.inf, 0.3, 4)
+    found = expected_over_time(Rounds(step, np.ones(len(step))), -np.inf, OverTime(0.3, 4))
     expected = 1 / np.mean([1 / 1.3, 1 / 1.8]) - 0.3
     assert abs(found.mean - expected) < 4 * found.mean_se + 3 * sd**4 / 16
     # Without the correction of second order: too small by about sd^2 / 4 / 1.5.
@@ -83,7 +89,7 @@ def test_what_is_known_of_states_steadies_them() -> None:
     rng = np.random.default_rng(3)
     known = _known(rng, 500)
     step = np.repeat(known.drawn + 0.2, 4) + rng.normal(0, 0.01, 2000)
-    found = expected_over_time(Rounds(step, np.ones(2000)), -np.inf, 0.3, 4, [known])
+    found = expected_over_time(Rounds(step, np.ones(2000)), -np.inf, OverTime(0.3, 4), [known])
     expected = 1 / (known.probability @ (1 / (0.5 + known.step))) - 0.3
     assert abs(found.mean - expected) < 4 * found.mean_se
     assert found.mean_se < 0.002
@@ -96,8 +102,8 @@ def test_what_is_too_rare_to_be_drawn_is_added_and_few_values_control_nothing() 
     found, plain = expected_step(rounds, -np.inf, [never]), expected_step(rounds, -np.inf)
     assert found.mean == pytest.approx(plain.mean + 0.01, rel=1e-12)
     assert found.rest == pytest.approx(plain.rest + 0.01, rel=1e-12)
-    assert found.mean_se == pytest.approx(np.hypot(plain.mean_se, UNTRIED * 0.01), rel=1e-12)
-    over_time = expected_over_time(rounds, -np.inf, 0.5, 1, [never])
+    assert found.mean_se == pytest.approx(np.hypot(plain.mean_se, LEAST_UNTRIED * 0.01), rel=1e-12)
+    over_time = expected_over_time(rounds, -np.inf, OverTime(0.5, 1), [never])
     rate = (1 / (0.5 + step)).mean() + 0.01 * (1 / 2.5 - 1 / 1.5)
     assert over_time.mean == pytest.approx(1 / rate - 0.5, rel=1e-12)
     few = Rounds(step[:8], np.linspace(0.9, 1.1, 8))
