@@ -169,7 +169,7 @@ def _near(divided: int, used: int, of_replica: int) -> list[int]:
     """The next smaller and larger number of GPUs that leaves whole micro-batches and replicas."""
     fewer = range(divided // used, 0, -1)
     more = range(divided // used + 1, min(divided // of_replica, MAX_MICROBATCHES) + 1)
-    found = []
+    found: list[int] = []
     for numbers in (more, fewer):
         fits = (
             divided // number
