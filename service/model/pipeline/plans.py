@@ -1,10 +1,9 @@
 """Plans that were compiled already, and the largest size that is compiled at all."""
 
-from functools import lru_cache
-
 from service.model.pipeline import SCHEDULES
-from service.model.pipeline.peaks import peak_microbatches_in_flight
+from service.model.pipeline.closed_peaks import closed_peak
 from service.model.pipeline.plan import Plan, compiled
+from service.model.pipeline.schedule import Schedule
 
 MAX_CHUNK_MICROBATCHES = 262_144
 """Largest P M V: a plan takes up to 90 megabytes, 190 while it is made, and some seconds."""
@@ -18,8 +17,29 @@ _HELD: dict[tuple[str, int, int, int], Plan] = {}
 
 def plan_of(schedule: str, stages: int, microbatches: int, chunks: int) -> Plan:
     """The plan of a schedule; ValueError with the rule if there is none of this size."""
-    _check_size(stages, microbatches, chunks)
     chosen = SCHEDULES[schedule]
+    _check(chosen, stages, microbatches, chunks)
+    key = (schedule, stages, microbatches, chunks)
+    plan = _HELD.pop(key, None) or compiled(chosen, stages, microbatches, chunks)
+    _HELD[key] = plan
+    _drop_oldest()
+    return plan
+
+
+def peak_of(schedule: str, stages: int, microbatches: int, chunks: int) -> float:
+    """Micro-batches in flight at the stage with most, by formula; ValueError as `plan_of`."""
+    _check(SCHEDULES[schedule], stages, microbatches, chunks)
+    return closed_peak(schedule, stages, microbatches, chunks)
+
+
+def _check(chosen: Schedule, stages: int, microbatches: int, chunks: int) -> None:
+    """Before any memory is taken."""
+    number = stages * microbatches * chunks
+    if number > MAX_CHUNK_MICROBATCHES:
+        raise ValueError(
+            f"{stages} stages x {microbatches} micro-batches x {chunks} chunks are {number}, more "
+            f"than {MAX_CHUNK_MICROBATCHES}"
+        )
     if not chosen.is_valid(stages, microbatches, chunks):
         near = " or ".join(
             f"{size.stages} stages, {size.microbatches} micro-batches, {size.chunks} chunks"
@@ -29,20 +49,6 @@ def plan_of(schedule: str, stages: int, microbatches: int, chunks: int) -> Plan:
             f"{stages} stages, {microbatches} micro-batches, {chunks} chunks: {chosen.rule}; "
             f"nearest: {near}"
         )
-    key = (schedule, stages, microbatches, chunks)
-    plan = _HELD.pop(key, None) or compiled(chosen, stages, microbatches, chunks)
-    _HELD[key] = plan
-    _drop_oldest()
-    return plan
-
-
-@lru_cache(maxsize=1024)
-def peak_of(schedule: str, stages: int, microbatches: int, chunks: int) -> float:
-    """Micro-batches in flight at the stage with most; ValueError as `plan_of`.
-
-    Kept, because a plan may be gone when its peak is asked for again.
-    """
-    return float(peak_microbatches_in_flight(plan_of(schedule, stages, microbatches, chunks)).max())
 
 
 def _drop_oldest() -> None:
@@ -54,13 +60,3 @@ def _drop_oldest() -> None:
             break
         _HELD.pop(key, None)
         number -= plan.num_operations
-
-
-def _check_size(stages: int, microbatches: int, chunks: int) -> None:
-    """Before any memory is taken."""
-    number = stages * microbatches * chunks
-    if number > MAX_CHUNK_MICROBATCHES:
-        raise ValueError(
-            f"{stages} stages x {microbatches} micro-batches x {chunks} chunks are {number}, more "
-            f"than {MAX_CHUNK_MICROBATCHES}"
-        )
