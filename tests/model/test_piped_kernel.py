@@ -49,7 +49,7 @@ def test_unequal_stages_take_what_a_longest_path_says(row: dict[str, Any]) -> No
 
 
 def test_published_orders_take_what_their_own_code_takes() -> None:
-    # All rows are met by the engine (pipeline/test_engine.py); here, that nothing changes on the way.
+    # The engine meets all rows (pipeline/test_engine.py); here, that nothing changes on the way.
     for row in PUBLISHED[::7]:
         inputs, weights = float(row["backward_input_ms"]), float(row["backward_weight_ms"])
         pipeline = {
