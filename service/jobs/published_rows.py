@@ -9,7 +9,7 @@ from service.db.codec import Array
 from service.db.copy_rows import CopyField, label_field, number_field
 from service.db.engine import Row
 from service.db.publications import PublishedColumn
-from service.model.inputs import INPUT_LABELS
+from service.model.inputs import INPUT_LABELS, input_words
 from service.model.paths import is_whole, leaf_type
 from service.model.results import COLUMNS
 from service.model.scenario import Scenario
@@ -79,8 +79,17 @@ def _field(column: PublishedColumn, values: Array) -> CopyField:
     if column.kind == "enum":
         labels = [label.encode() for label in LABELS[column.name]]
         return label_field(np.where(nulls, -1, present).astype(np.int64), labels)
+    if column.kind == "text":
+        return _word_field(input_words(column.name), present.astype(np.int64), nulls)
     kind = np.bool_ if column.kind == "bool" else np.int64
     return number_field(present.astype(kind), nulls)
+
+
+def _word_field(words: Sequence[str], numbers: Array, nulls: Array) -> CopyField:
+    """Whole numbers from 0 as text, and -1, -2, … as the words that they stand for."""
+    found, codes = np.unique(numbers, return_inverse=True)
+    texts = [str(number) if number >= 0 else words[-1 - number] for number in found.tolist()]
+    return label_field(np.where(nulls, -1, codes), [text.encode() for text in texts])
 
 
 def _profile(item: Row[Any]) -> bytes | None:
@@ -92,6 +101,8 @@ def _profile(item: Row[Any]) -> bytes | None:
 def _input_kind(name: str) -> str:
     if name in INPUT_LABELS:
         return "enum"
+    if input_words(name):
+        return "text"
     return "int64" if name == "period_days" or is_whole(name) else "float64"
 
 

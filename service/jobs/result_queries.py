@@ -9,7 +9,8 @@ from msgspec import Meta, Struct
 from service.errors import MalformedError
 from service.jobs.documents import MAX_NUMBER
 from service.jobs.stored_inputs import column_of, is_stored_input
-from service.model.inputs import INPUT_LABELS
+from service.model.inputs import INPUT_LABELS, input_words
+from service.model.leaves import word_code
 from service.model.results import COLUMNS
 
 Operator = Literal["eq", "ne", "lt", "le", "gt", "ge", "is_null"]
@@ -194,6 +195,9 @@ def _read_value(text: str, path: str, operator: str, value: str) -> float | bool
         if value not in SWITCHES or operator not in {"eq", "ne"}:
             raise MalformedError(f"where={text!r}: {path} is compared by eq or ne with true, false")
         return SWITCHES[value]
+    words = input_words(path)
+    if words:
+        return _read_word(text, operator, value, words)
     try:
         number = float(value)
     except ValueError as error:
@@ -201,3 +205,15 @@ def _read_value(text: str, path: str, operator: str, value: str) -> float | bool
     if number != number or number in {float("inf"), float("-inf")}:  # noqa: PLR0124 - NaN
         raise MalformedError(f"where={text!r}: {value!r} is no finite number")
     return number
+
+
+def _read_word(text: str, operator: str, value: str, words: tuple[str, ...]) -> float:
+    """A word, or a whole number from 0, as their column holds them."""
+    is_number = value.isascii() and value.isdecimal()
+    if operator not in {"eq", "ne"} or not (is_number or value in words):
+        path = text.partition(":")[0]
+        raise MalformedError(
+            f"where={text!r}: {path} is compared by eq or ne with {', '.join(words)} or a whole "
+            "number"
+        )
+    return float(value) if is_number else float(word_code(words, value))

@@ -7,7 +7,7 @@ out; every other leaf has one value in all of its points, its default, or none.
 import math
 from collections.abc import Iterable
 
-from service.model.inputs import ALWAYS, NEVER
+from service.model.inputs import ALWAYS, is_stored
 from service.model.leaves import Leaf, leaves
 from service.model.paths import group_of, leaf_of
 
@@ -51,14 +51,10 @@ def _default(leaf: Leaf) -> float:
     """
     if leaf.labels:
         return float(leaf.absent - 1) if leaf.absent > 0 else math.nan
-    return math.nan if leaf.words else float(leaf.absent)
+    return math.nan if leaf.words or leaf.absent is None else float(leaf.absent)
 
 
-_INPUTS = {
-    path: leaf
-    for path, leaf in leaves().items()
-    if not leaf.in_list and leaf.dtype != "object" and path not in NEVER
-}
+_INPUTS = {path: leaf for path, leaf in leaves().items() if is_stored(leaf)}
 _DEFAULTS = {
     path: value
     for path, leaf in _INPUTS.items()

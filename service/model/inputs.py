@@ -1,16 +1,27 @@
 """The input columns that are stored beside the outputs, named by their paths."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from service.model.columns import COUNT, PLACEMENT, Columns
-from service.model.leaves import ABSENT, leaves
+from service.model.leaves import ABSENT, Leaf, leaves
 from service.model.paths import group_of, leaf_of, touched
 
 INPUT_LABELS = {leaf.path: leaf.labels for leaf in leaves().values() if leaf.labels}
 """Input columns that hold no numbers: stored as the position of their label, -1 for null."""
+
+
+def input_words(name: str) -> tuple[str, ...]:
+    """Words that the column holds beside numbers from 0, as -1, -2, ...; mostly none.
+
+    The only word of a field is stored as null.
+    """
+    leaf = leaf_of(name)
+    return leaf.words if leaf is not None and len(leaf.words) > 1 else ()
+
 
 ALWAYS = (
     "num_gpus",
@@ -37,11 +48,10 @@ def input_names(columns: Columns, axis_paths: Sequence[str]) -> tuple[str, ...]:
     set_by_axes = {name for path in axis_paths for name in touched(path) or ()}
     found = []
     for path, leaf in leaves().items():
-        if leaf.in_list or leaf.dtype == "object" or path in NEVER:
+        if not is_stored(leaf):
             continue
         value = columns[path][0]
-        is_there = value != leaf.absent and not (leaf.dtype == "float64" and np.isnan(value))
-        if path in ALWAYS or path in set_by_axes or is_there:
+        if path in ALWAYS or path in set_by_axes or _is_there(leaf, value):
             found.append(path)
     for group in range(columns[COUNT].shape[1]):
         found.extend(f"slow_groups.{group}.{name}" for name in ("count", "speed_fraction"))
@@ -50,10 +60,23 @@ def input_names(columns: Columns, axis_paths: Sequence[str]) -> tuple[str, ...]:
     return tuple(found)
 
 
+def is_stored(leaf: Leaf) -> bool:
+    """Whether a batch may have a column of the leaf, which is in no list."""
+    has_numbers = leaf.dtype != "object" or leaf.is_number_or_list
+    return has_numbers and not leaf.in_list and leaf.path not in NEVER
+
+
+def _is_there(leaf: Leaf, value: Any) -> bool:
+    if leaf.is_number_or_list:
+        return isinstance(value, int | float)
+    return bool(value != leaf.absent and not (leaf.dtype == "float64" and np.isnan(value)))
+
+
 def input_column(columns: Columns, name: str) -> InputColumn:
     """A leaf as a column (points,); NaN, or -1 where the column has labels, where a point has none.
 
-    A placement of slow GPUs is the number of their stage, -1 if it is random, -2 if the worst.
+    A placement of slow GPUs is the number of their stage, -1 if it is random, -2 if the worst. Of a
+    number, or a list of them, only the number is stored: NaN for a list.
 
     Raises KeyError for a name that is no stored input.
     """
@@ -64,6 +87,9 @@ def input_column(columns: Columns, name: str) -> InputColumn:
     values = columns[name]
     if leaf.labels:
         return (values - 1).astype(np.int8)
+    if leaf.is_number_or_list:
+        numbers = [value if isinstance(value, int | float) else np.nan for value in values]
+        return np.array(numbers, dtype=np.float64)
     # A word in the place of a number is stored as 0, which is none of the field's numbers.
     return np.where(values == 0, np.nan, values) if leaf.words else values
 

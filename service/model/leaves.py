@@ -53,6 +53,11 @@ class Leaf(NamedTuple):
         """Whether it is a number, and not a label, a switch or a list."""
         return not self.labels and self.dtype != "object"
 
+    @property
+    def is_number_or_list(self) -> bool:
+        """Whether it is a list of numbers, or one number in its place."""
+        return self.dtype == "object" and not {int, float}.isdisjoint(members(self.type))
+
 
 class _Place(NamedTuple):
     """Where a field stands: the path before it, whether every scenario has it."""

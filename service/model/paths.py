@@ -51,9 +51,10 @@ def leaf_of(path: str) -> Leaf | None:
 
 
 def leaf_type(path: str) -> Any | None:
-    """The annotated type of a numeric leaf, None where the path names more than a number."""
+    """The annotated type of a numeric leaf, None where the path names more than numbers."""
     leaf = leaf_of(path)
-    return leaf.type if leaf is not None and leaf.is_number else None
+    is_numeric = leaf is not None and (leaf.is_number or leaf.is_number_or_list)
+    return leaf.type if leaf is not None and is_numeric else None
 
 
 def is_whole(path: str) -> bool:

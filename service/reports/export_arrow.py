@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from service.reports.export_fields import Chunk, ChunkColumn, Field, codes, finite
+from service.reports.export_fields import Chunk, ChunkColumn, Field, cells, codes, finite
 from service.reports.export_text import NO_FACTS
 
 # Smaller chunks are gathered: many small row groups make a file slow to read.
@@ -30,6 +30,7 @@ _TYPES: Mapping[str, pa.DataType] = {
     "int64": pa.int64(),
     "bool": pa.bool_(),
     "enum": pa.dictionary(pa.int8(), pa.utf8()),
+    "number_or_word": pa.utf8(),
     "text": pa.utf8(),
     "decimal": MONEY,
     "date": pa.date32(),
@@ -98,6 +99,9 @@ def arrow_column(field: Field, column: ChunkColumn) -> "pa.Array[Any]":
         found = codes(field, column)
         indices = pa.array(found.astype(np.int8), type=pa.int8(), mask=found < 0)
         return pa.DictionaryArray.from_arrays(indices, pa.array(field.labels, type=pa.utf8()))
+    if field.kind == "number_or_word":
+        texts = [None if cell is None else str(cell) for cell in cells(field, column)]
+        return pa.array(texts, type=pa.utf8())
     return pa.array(column, type=_TYPES[field.kind])
 
 

@@ -11,11 +11,11 @@ from msgspec import Meta, Struct
 from numpy.typing import NDArray
 
 from service.model.fields import Scenario
-from service.model.inputs import INPUT_LABELS
+from service.model.inputs import INPUT_LABELS, input_words
 from service.model.paths import is_whole, leaf_type
 from service.model.results import COLUMNS
 
-FieldKind = Literal["float64", "int64", "bool", "enum", "text", "decimal", "date"]
+FieldKind = Literal["float64", "int64", "bool", "enum", "number_or_word", "text", "decimal", "date"]
 Cell = float | int | bool | str | None
 # A column of a chunk: an array, or for texts, decimals and dates a sequence
 ChunkColumn = NDArray[Any] | Sequence[str | Decimal | date | None]
@@ -37,7 +37,9 @@ class Field(Struct, frozen=True, kw_only=True):
     """A column of the file: its name (the unit is its last word) and how its chunks are read.
 
     float64 (NaN is null), int64 and bool (also as floats, NaN is null); enum: codes into `labels`,
-    below 0 or NaN is null; text: str or None; decimal: Decimal or None; date: date or None.
+    below 0 or NaN is null; number_or_word: whole numbers from 0, NaN is null, and -1, -2, … for
+    `labels` (files of typed columns hold text); text: str or None; decimal: Decimal or None; date:
+    date or None.
     `unit` and `sentence` say what the numbers are; formats that can, keep them in the file.
     """
 
@@ -79,11 +81,14 @@ def input_field(path: str) -> Field:
     """The field of a stored input column, named by its path in the scenario."""
     if path in INPUT_LABELS:
         return Field(name=path, kind="enum", labels=INPUT_LABELS[path])
+    words = input_words(path)
     kind = Scenario.__annotations__.get(path) or leaf_type(path)
     said = [part.description for part in get_args(kind) if isinstance(part, Meta)]
+    whole: FieldKind = "number_or_word" if words else "int64"
     return Field(
         name=path,
-        kind="int64" if path == "period_days" or is_whole(path) else "float64",
+        kind=whole if path == "period_days" or is_whole(path) else "float64",
+        labels=words,
         unit=_UNITS.get(path.replace(".", "_").rsplit("_", maxsplit=1)[-1], ""),
         sentence=next((text for text in said if text), ""),
     )
@@ -105,6 +110,9 @@ def cells(field: Field, column: ChunkColumn) -> list[Cell]:
         return _floats(finite(field, column))
     if field.kind == "enum":
         return _labels(field, codes(field, column))
+    if field.kind == "number_or_word":
+        numbers = _whole_numbers(np.asarray(column), int)
+        return [_word(field, number) for number in numbers]
     if field.kind == "decimal":
         return [None if amount is None else format(amount, "f") for amount in column]
     if field.kind in {"text", "date"}:
@@ -147,6 +155,12 @@ def _floats(column: NDArray[np.float64]) -> list[Cell]:
     if not np.isnan(column).any():
         return list(numbers)
     return [None if math.isnan(number) else number for number in numbers]
+
+
+def _word(field: Field, number: Cell) -> Cell:
+    if isinstance(number, int) and number < 0:
+        return field.labels[-1 - number]
+    return number
 
 
 def _labels(field: Field, found: NDArray[np.int64]) -> list[Cell]:

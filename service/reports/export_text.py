@@ -65,7 +65,7 @@ def _csv_cells(field: Field, column: ChunkColumn) -> list[str]:
     values = cells(field, column)
     if field.kind in {"decimal", "date"}:
         return ["" if value is None else str(value) for value in values]
-    if field.kind in {"text", "enum"}:
+    if field.kind in {"text", "enum", "number_or_word"}:
         # Most texts repeat from row to row.
         texts = {value: "" if value is None else _csv_text(str(value)) for value in set(values)}
         return [texts[value] for value in values]

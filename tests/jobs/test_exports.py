@@ -27,7 +27,27 @@ from tests.jobs.export_bodies import (
 )
 from tests.reports.export_readers import bits
 
+PLACE = "slow_groups.0.placement"
+PIPED: dict[str, Any] = {
+    "num_gpus": 4,
+    "slow_groups": [{"count": 1, "speed_fraction": 0.7}],
+    "pipeline": {
+        "schedule": "1f1b",
+        "stages": 4,
+        "microbatches": 8,
+        "forward_ms": 1,
+        "backward_ms": 2,
+    },
+}
 FLOATS = [column.name for column in COLUMNS if column.kind == "float64"]
+
+
+def piped(axes: list[dict[str, Any]]) -> dict[str, Any]:
+    return item(scenario=PIPED, axes=axes)
+
+
+def placed(*places: str | int) -> dict[str, Any]:
+    return {"path": PLACE, "values": list(places)}
 
 
 @pytest.mark.parametrize("format_name", FORMATS)
@@ -103,6 +123,47 @@ def test_filters_are_those_of_the_list(database: Database, format_name: str) -> 
     )
     assert [int(row["num_gpus"]) for row in rows] == [512, 1024]
     assert read_back(database, format=format_name, name="nobody") == []
+
+
+@pytest.mark.parametrize("format_name", FORMATS)
+def test_places_of_slow_gpus_are_said_as_in_the_list(database: Database, format_name: str) -> None:
+    run(database, piped([placed("random", "worst", 0, 3)]))
+    rows = read_back(database, format=format_name)
+    numbers = format_name == "jsonl"
+    last = [0, 3] if numbers else ["0", "3"]
+    assert [row[PLACE] for row in rows] == ["random", "worst", *last]
+
+
+def test_places_are_filtered_by_what_is_said(database: Database) -> None:
+    run(database, piped([placed("random", "worst", 0, 3)]))
+    found = {
+        condition: [int(row["point"]) for row in read_back(database, where=(condition,))]
+        for condition in (f"{PLACE}:{part}" for part in ("eq:worst", "ne:worst", "eq:3", "eq:1"))
+    }
+    assert list(found.values()) == [[1], [0, 2, 3], [3], []]
+
+
+@pytest.mark.parametrize("condition", ["eq:best", "eq:-1", "eq:1.5", "lt:3", "gt:random"])
+def test_other_places_are_refused(database: Database, condition: str) -> None:
+    with pytest.raises(MalformedError, match="by eq or ne with random, worst or a whole number"):
+        read_back(database, where=(f"{PLACE}:{condition}",))
+
+
+@pytest.mark.parametrize("format_name", FORMATS)
+def test_times_of_stages_are_a_column(database: Database, format_name: str) -> None:
+    times = [
+        {"path": "pipeline.forward_ms", "values": [2, 1.5, [1, 2, 3, 4]]},
+        {"path": "pipeline.backward_ms", "values": [4]},
+    ]
+    run(database, piped(times))
+    rows = read_back(database, format=format_name, order_by="pipeline.forward_ms")
+    shown = [bits(row["pipeline.forward_ms"]) for row in rows]
+    assert shown == [bits(1.5), bits(2.0), None]
+    assert [bits(row["pipeline.backward_ms"]) for row in rows] == [bits(4.0)] * 3
+    slow = read_back(database, format=format_name, where=("pipeline.forward_ms:gt:1.5",))
+    assert [int(row["point"]) for row in slow] == [0]
+    lists = read_back(database, format=format_name, where=("pipeline.forward_ms:is_null:true",))
+    assert [int(row["point"]) for row in lists] == [2]
 
 
 @pytest.mark.parametrize("format_name", FORMATS)

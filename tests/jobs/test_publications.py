@@ -186,6 +186,25 @@ def test_new_inputs_switches_and_whole_numbers_are_published(database: Database)
     assert selected(database, f"SELECT count(*) FROM bi.result_point {where}") == [(2,)]
 
 
+def test_places_of_slow_gpus_are_published_as_words_and_numbers(database: Database) -> None:
+    pipeline = {"schedule": "1f1b", "stages": 4, "microbatches": 4, "forward_ms": 1}
+    scenario = {
+        "num_gpus": 4,
+        "slow_groups": [{"count": 1, "speed_fraction": 0.7}],
+        "pipeline": {**pipeline, "backward_ms": [2, 2, 2, 3]},
+    }
+    places = {"path": "slow_groups.0.placement", "values": ["random", "worst", 2]}
+    publish(database, run(database, item(scenario=scenario, axes=[places])))
+    publish(database, run(database, item()))
+    complete(database)
+    found = selected(
+        database,
+        'SELECT "slow_groups.0.placement", "pipeline.forward_ms" FROM bi.result_point'
+        ' ORDER BY "pipeline.forward_ms" NULLS LAST, point',
+    )
+    assert found == [("random", 1), ("worst", 1), ("2", 1), (None, None)]
+
+
 def test_a_profile_is_named_with_its_revision(database: Database) -> None:
     batch = run(database, item(axes=[SIZES]))
     with database.write() as connection:

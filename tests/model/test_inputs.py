@@ -6,7 +6,13 @@ import pytest
 from service.model.axes import decode_axes
 from service.model.columns import Columns, columns_of
 from service.model.grid import build_grid
-from service.model.inputs import INPUT_LABELS, InputColumn, input_column, input_names
+from service.model.inputs import (
+    INPUT_LABELS,
+    InputColumn,
+    input_column,
+    input_names,
+    input_words,
+)
 from service.model.scenario import decode_scenario
 
 SCENARIO = {
@@ -72,3 +78,39 @@ def test_other_names_are_no_stored_inputs() -> None:
     for name in ("slow_groups.0.x", "x"):
         with pytest.raises(KeyError):
             input_column(columns, name)
+
+
+PIPED = {
+    "num_gpus": 4,
+    "pipeline": {
+        "schedule": "1f1b",
+        "stages": 4,
+        "microbatches": 8,
+        "forward_ms": 2,
+        "backward_ms": [4, 4, 4, 5],
+    },
+}
+
+
+def test_a_time_of_all_stages_is_a_number_and_a_list_is_none() -> None:
+    stored = stored_of(columns_of(decode_scenario(PIPED)))
+    np.testing.assert_array_equal(stored["pipeline.forward_ms"], [2])
+    assert stored.keys().isdisjoint({"pipeline.backward_ms", "pipeline.stage_weights"})
+    axes = decode_axes(
+        [
+            {"path": "pipeline.forward_ms", "values": [2, [1, 2, 3, 4], 1.5]},
+            {"path": "pipeline.backward_ms", "values": [[4, 4, 4, 5], 4]},
+        ]
+    )
+    grid = build_grid(decode_scenario(PIPED), axes, max_points=100)
+    stored = stored_of(grid.columns(0, 6), grid.axis_paths)
+    nan = np.nan
+    np.testing.assert_array_equal(stored["pipeline.forward_ms"], [2, 2, nan, nan, 1.5, 1.5])
+    np.testing.assert_array_equal(stored["pipeline.backward_ms"], [nan, 4, nan, 4, nan, 4])
+    assert stored["pipeline.forward_ms"].dtype == np.float64
+
+
+def test_words_stand_beside_the_numbers_of_placements_alone() -> None:
+    assert input_words("slow_groups.3.placement") == ("random", "worst")
+    for name in ("slow_groups.0.count", "num_gpus", "variability.transient.kind", "unknown"):
+        assert input_words(name) == ()

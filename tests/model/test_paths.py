@@ -37,6 +37,8 @@ CASES = [
     ),
     ("communication.link.flows", ("communication.link.flows",), True, True),
     ("communication.allreduce_ms", ("communication.allreduce_ms",), False, True),
+    ("pipeline.forward_ms", ("pipeline.forward_ms",), False, True),
+    ("pipeline.stage_weights", ("pipeline.stage_weights",), False, False),
     ("slow_groups", (COUNT, SPEED, PLACEMENT), False, False),
     ("slow_groups.0", (COUNT, SPEED, PLACEMENT), False, False),
     ("slow_groups.3.count", (COUNT,), True, True),

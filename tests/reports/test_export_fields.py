@@ -46,6 +46,19 @@ def test_whole_numbers_stay_whole_beside_nulls() -> None:
     assert cells(field, np.array([3, 4])) == [3, 4]
 
 
+def test_words_stand_beside_whole_numbers() -> None:
+    field = input_field("slow_groups.0.placement")
+    assert (field.kind, field.labels) == ("number_or_word", ("random", "worst"))
+    assert cells(field, np.array([-1.0, -2.0, np.nan, 0.0, 7.0])) == ["random", "worst", None, 0, 7]
+    assert cells(field, np.array([-2, 3])) == ["worst", 3]
+
+
+def test_a_time_that_may_be_a_list_is_a_number() -> None:
+    field = input_field("pipeline.forward_ms")
+    assert (field.kind, field.unit) == ("float64", "ms")
+    assert field.sentence.startswith("Forward of a micro-batch at a stage")
+
+
 def test_switches_stay_switches_beside_nulls() -> None:
     field = Field(name="is_extrapolated", kind="bool")
     found = cells(field, np.array([1.0, np.nan, 0.0]))
