@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 from service.model.distributions import Distribution
-from service.model.parts.bounds import MAX_TIME_MS, TimeMs
+from service.model.parts.bounds import MAX_TIME_MS, MIN_COMPUTE_MS, TimeMs
 from service.model.parts.communication import Communication, Fixed
 from service.model.parts.overlap import NoOverlap, Overlap
 from service.model.parts.pipeline import Pipeline, Stage
@@ -17,9 +17,8 @@ from service.model.parts.synchronization import EveryStep, Synchronization
 # RFC 8785 digests take whole numbers up to 2^53 - 1, as JSON readers everywhere do.
 MAX_SEED = 2**53 - 1
 MAX_SLOW_GROUPS = 16
-# So that 1 / speed, and with it every time, stays finite, and so does what is divided by a step.
+# So that 1 / speed, and with it every time, stays finite.
 MIN_SPEED = 1e-6
-MIN_COMPUTE_MS = 1e-9
 MAX_GPUS = 10_000_000
 # Every spare and every evicted GPU is one drawn by itself.
 MAX_STANDING_BY = 1_024

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from service.model.distributions import Normal
 from service.model.draws import draw_ranks
-from service.model.fields import MAX_SEED, MIN_COMPUTE_MS, MIN_SPEED
+from service.model.fields import MAX_SEED, MIN_SPEED
+from service.model.parts.bounds import MIN_COMPUTE_MS
 from service.model.problems import InvalidScenario, Problem
 from service.model.scenario import (
     Fixed,

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 from service.model.distributions import Distribution
-from service.model.parts.bounds import MAX_TIME_MS, TimeMs
+from service.model.parts.bounds import MAX_TIME_MS, MIN_COMPUTE_MS, TimeMs
 
 MAX_STAGES = 1_024
 MAX_MICROBATCHES = 65_536
@@ -27,9 +27,10 @@ ScheduleName = Literal[
 ]
 
 Stage = Annotated[int, Meta(ge=0, lt=MAX_STAGES)]
-OperationMs = Annotated[float, Meta(gt=0, le=MAX_TIME_MS)]
+OperationMs = Annotated[float, Meta(ge=MIN_COMPUTE_MS, le=MAX_TIME_MS)]
 OfStages = Annotated[tuple[OperationMs, ...], Meta(min_length=1, max_length=MAX_STAGES)]
-Weight = Annotated[float, Meta(gt=0, le=1e9)]
+# Not next to nothing: shares of all weights would become 0, and steps with them.
+Weight = Annotated[float, Meta(ge=1e-9, le=1e9)]
 Weights = Annotated[tuple[Weight, ...], Meta(min_length=1, max_length=MAX_STAGES)]
 
 

@@ -7,6 +7,7 @@ from service.model.fields import Scenario
 from service.model.laws.law import Floats
 from service.model.pipeline.fixed_places import MAX_WORST_PLACEMENTS, num_worst_placements
 from service.model.pipeline.shape import WORST
+from service.model.pipeline.simulation_size import MAX_WHOLE_GPUS
 from service.model.recursion.lengths import MAX_RANK_STEPS
 from service.model.rulebook.rule import Mask, Rule, Said
 from service.model.simulated_points import MAX_OPERATIONS, operations, rank_steps
@@ -65,6 +66,14 @@ def _too_many_sampled(columns: Columns) -> Mask:
 
 def _say_too_many_sampled(scenario: Scenario) -> Said:
     needed = float(operations(columns_of(scenario), with_causes=False)[0])
+    if needed == np.inf:
+        held = scenario.num_gpus + scenario.num_spare_gpus
+        detail = (
+            "GPUs of the pipeline vary while some stand by, or are slow at random places: all "
+            f"{held} are drawn together then, and memory is for {MAX_WHOLE_GPUS}. Slow GPUs at a "
+            "stage that is named, none that stand by, or fewer GPUs would do"
+        )
+        return "/num_gpus", detail
     return (
         "/draws",
         (
