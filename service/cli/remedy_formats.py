@@ -66,6 +66,14 @@ _WORDS: Mapping[str, str] = {
     "stages": "{:.0f} stages",
 }
 
+_SINGULAR: Mapping[str, str] = {
+    "1 GPUs": "1 GPU",
+    "1 buckets": "1 bucket",
+    "1 micro-batches": "1 micro-batch",
+    "1 chunks": "1 chunk",
+    "1 stages": "1 stage",
+}
+
 
 def write_table(found: RemediesOut, out: BinaryIO) -> None:
     """A line a remedy, the best one first; then what does not apply, and why."""
@@ -193,8 +201,12 @@ def _named(remedy: RemedyOut) -> str:
 
 
 def _setting(setting: Mapping[str, float | str] | None) -> str:
-    said = ", ".join(_WORDS[name].format(value) for name, value in (setting or {}).items())
-    return "1 GPU" if said == "1 GPUs" else said
+    return ", ".join(_said(name, value) for name, value in (setting or {}).items())
+
+
+def _said(name: str, value: float | str) -> str:
+    said = _WORDS[name].format(value)
+    return _SINGULAR.get(said, said)
 
 
 def _json(value: object) -> str | None:

@@ -17,6 +17,7 @@ from service.model.same_job import Overrides, PipelineSizes, same_job, sizes_of
 from service.model.stage_sizes import num_replicas
 
 NO_PIPELINE = "there is no pipeline"
+ONE_STAGE = "a pipeline of one stage has no bubble"
 INTERLEAVED: dict[ScheduleName, ScheduleName] = {
     "gpipe": "looped_bfs",
     "looped_bfs": "looped_bfs",
@@ -30,7 +31,7 @@ INTERLEAVED: dict[ScheduleName, ScheduleName] = {
 
 def more_microbatches(scenario: Scenario, _columns: Columns, remedy: Remedy) -> Overrides:
     """The same global batch in more and smaller micro-batches."""
-    now = _pipeline_of(scenario)
+    now = _with_bubble(scenario)
     number = remedy.microbatches
     if number is None:
         number = now.microbatches * (remedy.microbatch_factor or 1)
@@ -43,7 +44,7 @@ def more_microbatches(scenario: Scenario, _columns: Columns, remedy: Remedy) -> 
 
 def interleave_stages(scenario: Scenario, _columns: Columns, remedy: Remedy) -> Overrides:
     """Each stage in several chunks of the model, that take turns."""
-    now, chunks = _pipeline_of(scenario), remedy.chunks_per_stage or 1
+    now, chunks = _with_bubble(scenario), remedy.chunks_per_stage or 1
     schedule = INTERLEAVED.get(now.schedule)
     if schedule is None:
         kinds = ", ".join(kind for kind, other in INTERLEAVED.items() if kind != other)
@@ -104,8 +105,10 @@ def fewer_stages(scenario: Scenario, _columns: Columns, remedy: Remedy) -> Overr
     """More replicas of fewer stages on the same GPUs; micro-batches keep their size."""
     now = _pipeline_of(scenario)
     stages = now.stages // 2 if remedy.stages is None else remedy.stages
-    if not 0 < stages < now.stages:
-        raise DoesNotApplyError(f"{stages} stages are no fewer than {now.stages}, or none")
+    if now.stages == 1:
+        raise DoesNotApplyError("the pipeline has one stage already")
+    if stages >= now.stages:
+        raise DoesNotApplyError(f"{stages} stages are no fewer than {now.stages}")
     if now.microbatches * stages % now.stages:
         raise DoesNotApplyError(
             f"{now.microbatches} micro-batches in {now.stages} stages are "
@@ -120,6 +123,17 @@ def _pipeline_of(scenario: Scenario) -> Pipeline:
     if scenario.pipeline is None:
         raise DoesNotApplyError(NO_PIPELINE)
     return scenario.pipeline
+
+
+def _with_bubble(scenario: Scenario) -> Pipeline:
+    """The pipeline, if smaller operations could gain anything.
+
+    Of one stage only noise is left: many small operations average it out.
+    """
+    now = _pipeline_of(scenario)
+    if now.stages == 1 and now.per_op_jitter is None:
+        raise DoesNotApplyError(ONE_STAGE)
+    return now
 
 
 def _shares(scenario: Scenario, stages: int, replicas: int) -> list[float]:

@@ -8,6 +8,8 @@ ordinary evaluations (`remedy_gains.py`) that anybody can repeat. Design page "T
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import msgspec
+
 from service.model.columns import columns_of, joined
 from service.model.fields import Scenario
 from service.model.problems import InvalidScenario
@@ -51,7 +53,8 @@ def applicable(
             changes.append(change_of(scenario, remedy))
         except DoesNotApplyError as error:
             left_out.append(_left_out(remedy, str(error)))
-    sound, broken = _by_rules(changes)
+    # A default and the same setting by name are one.
+    sound, broken = _by_rules(list({change.remedy: change for change in changes}.values()))
     return sound, _without_repeats([*left_out, *broken])
 
 
@@ -65,7 +68,19 @@ def change_of(scenario: Scenario, remedy: Remedy) -> Change:
         changed = decode_fields(apply_overrides(full(scenario), overrides))
     except InvalidScenario as error:
         raise DoesNotApplyError(error.problems[0].detail) from error
-    return Change(remedy, overrides, changed)
+    return Change(_told(remedy, scenario, changed), overrides, changed)
+
+
+def _told(remedy: Remedy, scenario: Scenario, changed: Scenario) -> Remedy:
+    """The remedy with what it left to the scenario: to how many stages, with how many chunks."""
+    before, after = scenario.pipeline, changed.pipeline
+    if before is None or after is None:
+        return remedy
+    if remedy.kind == "fewer_stages":
+        return msgspec.structs.replace(remedy, stages=after.stages)
+    if remedy.kind == "change_schedule" and after.chunks_per_stage != before.chunks_per_stage:
+        return msgspec.structs.replace(remedy, chunks_per_stage=after.chunks_per_stage)
+    return remedy
 
 
 def _by_rules(changes: list[Change]) -> tuple[list[Change], list[NotApplicable]]:

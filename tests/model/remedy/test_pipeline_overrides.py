@@ -52,6 +52,29 @@ def test_more_micro_batches_shorten_the_bubble(times: dict[str, float]) -> None:
     )
 
 
+@pytest.mark.parametrize("kind", ["more_microbatches", "interleave_stages"])
+def test_one_stage_has_no_bubble_to_be_made_smaller(kind: Kind) -> None:
+    size = {"chunks_per_stage": 2} if kind == "interleave_stages" else {"microbatch_factor": 2}
+    assert reason(piped({"stages": 1}), kind, **size) == "a pipeline of one stage has no bubble"
+    # Small operations average their noise, even of one stage.
+    noisy = piped({"stages": 1, "per_op_jitter": {"kind": "normal", "cv": 0.1}})
+    assert after(noisy, kind, **size).pipeline != noisy.pipeline
+
+
+def test_remedies_say_what_they_come_to() -> None:
+    base = piped()
+    default = change_of(base, Remedy(kind="fewer_stages"))
+    assert default.remedy.setting == {"stages": 4}
+    requests = [RemedyRequest(kind="fewer_stages", stages=stages) for stages in (None, (4,))]
+    assert [change.remedy for change in applicable(base, requests)[0]] == [default.remedy]
+    folded = change_of(base, Remedy(kind="change_schedule", schedule="zbv"))
+    assert folded.remedy.setting == {"schedule": "zbv", "chunks_per_stage": 2}
+    again = change_of(base, folded.remedy)
+    assert (again.overrides, again.remedy) == (folded.overrides, folded.remedy)
+    plain = change_of(base, Remedy(kind="change_schedule", schedule="zb_h1"))
+    assert plain.remedy.setting == {"schedule": "zb_h1"}
+
+
 def test_naive_with_more_micro_batches_is_gpipe() -> None:
     base = piped({"schedule": "naive", "microbatches": 1})
     assert step_ms(base) == pytest.approx(8 * COMPUTE + ALLREDUCE, rel=1e-12)
@@ -179,7 +202,7 @@ def test_messages_grow_with_the_layers_of_a_stage_where_parameters_are_given() -
 
 def test_why_there_cannot_be_fewer_stages() -> None:
     assert "no fewer than 8" in reason(piped(), "fewer_stages", stages=8)
-    assert "or none" in reason(piped({"stages": 1}), "fewer_stages")
+    assert reason(piped({"stages": 1}), "fewer_stages") == "the pipeline has one stage already"
     assert "7.5 of the same size in 4, which must be whole" in reason(
         piped({"microbatches": 15}), "fewer_stages"
     )
