@@ -18,6 +18,7 @@ from service.jobs.chunks import grid_of
 from service.jobs.prices import BatchPrices
 from service.model.axis_values import AxisValues
 from service.model.grid import Dimension, Grid
+from service.model.paths import is_whole
 from service.model.scenario import apply_overrides, full
 from service.reports.join import Labelled, Side, SideItem
 
@@ -73,7 +74,8 @@ def _own_axis(axis: AxisValues, codes: Ints) -> AxisColumn:
     if axis.listed is not None:
         return Labelled(codes=codes, values=axis.listed)
     numbers: NDArray[Any] = next(iter(axis.columns.values()))[codes]
-    return numbers
+    # Columns of whole numbers that may be absent are floats; on an axis none is.
+    return numbers.astype(np.int64) if is_whole(axis.path) else numbers
 
 
 def _derived(

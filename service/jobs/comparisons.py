@@ -30,7 +30,8 @@ NUMERIC = tuple(
     for column in COLUMNS
     if column.kind == "float64" and column.name not in ERROR_COLUMNS
 )
-# Loss, what it is measured against, and where it goes; more by `columns=`.
+# Loss, what it is measured against, where it goes, and what a pipeline is about; more by
+# `columns=`.
 COMPARED = (
     "gpu_hours_lost",
     "gpu_hours_available",
@@ -41,6 +42,9 @@ COMPARED = (
     "step_mean_ms",
     "efficiency_fraction",
     "useful_compute_fraction",
+    "pipeline_makespan_ms",
+    "bubble_fraction",
+    "busy_gpus_mean",
     *ATTRIBUTION_COLUMNS,
 )
 

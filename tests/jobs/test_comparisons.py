@@ -159,6 +159,29 @@ def test_points_join_on_the_axes_of_both(database: Database) -> None:
     assert nested.items[0].key["variability.transient.cv"] == 0.05
 
 
+def test_pipelines_are_ranked_by_their_bubble_and_named_by_whole_numbers(
+    database: Database,
+) -> None:
+    a_profile(database)
+    pipeline = {"schedule": "1f1b", "stages": 8, "microbatches": 8}
+    axes = [{"path": "pipeline.microbatches", "values": [8, 64, 16]}]
+    past, new = (
+        run(database, overrides={"pipeline": {**pipeline, "schedule": schedule}}, axes=axes)
+        for schedule in ("1f1b", "zb_h1")
+    )
+    found = compare(database, past.id, new.id, order_by="-past.bubble_fraction").items
+    keys = [row.key["pipeline.microbatches"] for row in found]
+    assert keys == [8, 16, 64]
+    assert {type(key) for key in keys} == {int}
+    for row, number in zip(found, keys, strict=True):
+        assert row.past["bubble_fraction"] == pytest.approx(7 / (number + 7), rel=1e-9)
+        assert row.past["busy_gpus_mean"] == pytest.approx(1024 * number / (number + 7), rel=1e-9)
+        assert row.difference["pipeline_makespan_ms"] < 0
+    plain = run(database)
+    (row,) = compare(database, plain.id, plain.id).items
+    assert row.past["bubble_fraction"] is None
+
+
 def test_a_comparison_is_sorted_and_paged(database: Database) -> None:
     a_profile(database)
     sizes = [2**power for power in range(3, 13)]
