@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 from service.model.columns import columns_of
@@ -159,6 +160,23 @@ def test_the_fewest_micro_batches_for_a_bubble(schedule: str) -> None:
         assert place.target == pytest.approx(alone, rel=1e-9)
 
 
+def test_an_answer_that_round_off_misses_is_one() -> None:
+    base = piped({"schedule": "dualpipe", "stages": 8, "microbatches": 32})
+    column = "bubble_fraction"
+    there = result(put(base, {"pipeline.microbatches": 18}), column)
+    # Exactly 0.1, but for the last digit.
+    assert there == pytest.approx(0.1, rel=1e-14)
+    found = ask(base, "pipeline.microbatches", "smallest", column, at_most=0.1, maximum=256)
+    assert found.at is not None
+    assert found.at.value == 18
+    just_below = Target(column=column, threshold=there, at_least=False)
+    sides = just_below.holds(np.array([there * (1 + 9e-13), there * (1 + 2e-12), np.nan]))
+    assert sides.tolist() == [True, False, False]
+    at_least = Target(column=column, threshold=there, at_least=True)
+    sides = at_least.holds(np.array([there * (1 - 9e-13), there * (1 - 2e-12), np.nan]))
+    assert sides.tolist() == [True, False, False]
+
+
 def test_only_micro_batches_that_the_schedule_takes() -> None:
     base = piped({"schedule": "interleaved_1f1b", "chunks_per_stage": 2})
     found = ask(
@@ -221,7 +239,8 @@ def test_pipelines_that_take_too_long_end_the_range_and_say_so(
 ) -> None:
     # A smaller limit than that of the service, so that little is worked through.
     monkeypatch.setattr(solving_domain, "MOST_STEPS_OF_A_VALUE", 100)
-    base = piped({"schedule": "zb1p", "stages": 2}, num_gpus=4)
+    # Of unequal stages there is no formula.
+    base = piped({"schedule": "zb1p", "stages": 2, "stage_weights": [1, 2]}, num_gpus=4)
     half: dict[str, Any] = {"column": "bubble_fraction", "at_most": 0.5}
     found = ask(base, "pipeline.microbatches", "largest", **half)
     assert found.end is not None
