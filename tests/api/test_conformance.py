@@ -172,7 +172,7 @@ def test_every_operation_keeps_its_promises_to_lesser_roles(
 
 def test_operations_on_stored_results_keep_their_promises(service: Service, tmp_path: Path) -> None:
     """With ids that exist: random ones are answered 404 before anything is read."""
-    baseline, candidate = finished_batches(service)
+    baseline, candidate, *_ = finished_batches(service)
     parameters = f"""
 [parameters]
 "path.batch_id" = "{baseline}"
