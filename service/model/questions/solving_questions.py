@@ -24,10 +24,14 @@ class Target:
     threshold: float
     at_least: bool
 
-    def holds(self, values: Floats) -> NDArray[np.bool_]:
-        """Whether each keeps it; what was not computed does not."""
+    def holds(self, values: Floats, round_off: float = 0.0) -> NDArray[np.bool_]:
+        """Whether each keeps it; what was not computed does not.
+
+        `round_off` is the share of the threshold by which a value may miss it.
+        """
+        slack = round_off * abs(self.threshold)
         kept: NDArray[np.bool_] = (
-            values >= self.threshold if self.at_least else values <= self.threshold
+            values >= self.threshold - slack if self.at_least else values <= self.threshold + slack
         )
         return kept
 

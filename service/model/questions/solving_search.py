@@ -24,6 +24,8 @@ from service.model.results import COLUMN_NAMES
 
 ROUND_OFF = 1e-9
 """Relative; a smaller rise or fall of the result is none."""
+MISSED = 1e-12
+"""Of the threshold: a whole number whose result misses it by less keeps the promise."""
 SIGNIFICANT = 3.0
 """Standard errors; the same where results are sampled."""
 ZOOMS = 6
@@ -61,7 +63,9 @@ class Search:
     @property
     def holding(self) -> NDArray[np.bool_]:
         """Whether the promise is kept at each value."""
-        return self.question.target.holds(self.targets)
+        # Between real numbers there is always one that keeps it for sure.
+        missed = MISSED if self.range.step else 0.0
+        return self.question.target.holds(self.targets, missed)
 
     @property
     def is_monotone(self) -> bool:

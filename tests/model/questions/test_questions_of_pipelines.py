@@ -169,12 +169,12 @@ def test_an_answer_that_round_off_misses_is_one() -> None:
     found = ask(base, "pipeline.microbatches", "smallest", column, at_most=0.1, maximum=256)
     assert found.at is not None
     assert found.at.value == 18
-    just_below = Target(column=column, threshold=there, at_least=False)
-    sides = just_below.holds(np.array([there * (1 + 9e-13), there * (1 + 2e-12), np.nan]))
-    assert sides.tolist() == [True, False, False]
-    at_least = Target(column=column, threshold=there, at_least=True)
-    sides = at_least.holds(np.array([there * (1 - 9e-13), there * (1 - 2e-12), np.nan]))
-    assert sides.tolist() == [True, False, False]
+    near = np.array([1 - 2e-12, 1 - 9e-13, 1, 1 + 9e-13, 1 + 2e-12, np.nan]) * 0.1
+    most, least = (Target(column=column, threshold=0.1, at_least=side) for side in (False, True))
+    assert most.holds(near, 1e-12).tolist() == [True, True, True, True, False, False]
+    assert most.holds(near).tolist() == [True, True, True, False, False, False]
+    assert least.holds(near, 1e-12).tolist() == [False, True, True, True, True, False]
+    assert least.holds(near).tolist() == [False, False, True, True, True, False]
 
 
 def test_only_micro_batches_that_the_schedule_takes() -> None:

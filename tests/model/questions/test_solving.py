@@ -207,9 +207,11 @@ def test_the_answer_holds_and_its_neighbour_does_not(
             assert abs(distance) <= 1e-9 * max(found.neighbor.value, found.at.value)
         else:
             assert abs(distance) == 1
+    # A whole number may miss the promise by round-off.
+    slack = 0.0 if found.tolerance else 1e-12 * abs(threshold)
     for place, holds in zip(places, (True, False), strict=False):
-        above = place.target >= threshold
-        assert (above if kept == "at_least" else place.target <= threshold) == holds
+        above = place.target >= threshold - slack
+        assert (above if kept == "at_least" else place.target <= threshold + slack) == holds
         assert place.target == pytest.approx(at(scenario, path, place.value, column), rel=1e-9)
         assert place.columns[column][0] == pytest.approx(place.target, rel=1e-9)
 
