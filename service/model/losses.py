@@ -25,6 +25,8 @@ BLOCK_POINTS = 8192
 MS_PER_HOUR = 3.6e6
 MS_PER_DAY = HOURS_PER_DAY * MS_PER_HOUR
 STEPS_OF_WORK = 1000.0
+DUST = 1e-12
+"""Of a step: a cause that takes less is the round-off of a difference."""
 
 
 class Step(NamedTuple):
@@ -186,7 +188,9 @@ def _causes(
             after = np.where(backup, after, last)
         else:
             after = np.where(may_rise, after, np.minimum(after, last))
-        hours[cause] = per_ms * (last - after)
+        # What is left of the difference of two equal steps is no cause.
+        is_dust = np.abs(last - after) <= DUST * step.mean
+        hours[cause] = np.where(is_dust, 0.0, per_ms * (last - after))
         last = after
     hours["pipeline_bubble"] = per_ms * nominal.bubble_ms
     hours["pipeline_imbalance"] = per_ms * nominal.imbalance_ms

@@ -22,6 +22,8 @@ from service.model.slowest.pooled import pooled_slowest
 from service.model.stage_sizes import has_pipeline
 from service.model.times import compute_ms, num_used
 
+DUST = 1e-12
+"""Of a pass: less idle time than that is round-off."""
 PER_STEP: dict[str, Any] = {
     "transient": None,
     "replica": None,
@@ -69,6 +71,11 @@ def _of_structure(columns: Columns, fleet: Fleet) -> dict[str, Floats]:
     idle = whole.idle * compute
     p2p = (steady.mean - straight.mean) * compute
     bubble = np.maximum(1 - whole.busy / whole.mean, 0.0)
+    parts = {
+        "imbalance": straight.idle * compute - fill,
+        "p2p": p2p,
+        "jitter": idle - steady.idle * compute,
+    }
     return {
         "pipeline_makespan_ms": whole.mean * compute,
         "pipeline_makespan_ms_p50": whole.p50 * compute,
@@ -79,10 +86,15 @@ def _of_structure(columns: Columns, fleet: Fleet) -> dict[str, Floats]:
         "busy_gpus_mean": num_used(columns) * (1 - bubble),
         "pipeline_idle_ms": idle,
         "pipeline_idle_fill_ms": fill,
-        "pipeline_idle_imbalance_ms": straight.idle * compute - fill,
-        "pipeline_idle_p2p_ms": p2p,
-        "pipeline_idle_jitter_ms": idle - steady.idle * compute,
+        **{
+            f"pipeline_idle_{name}_ms": _without_dust(values, whole.mean * compute)
+            for name, values in parts.items()
+        },
     }
+
+
+def _without_dust(values: Floats, of: Floats) -> Floats:
+    return np.where(np.abs(values) <= DUST * of, 0.0, values)
 
 
 def _passes(columns: Columns, fleet: Fleet) -> tuple[Passes, Passes, Passes]:

@@ -254,7 +254,10 @@ _PIPELINE = (
         "where that shortens bubbles.",
     ),
     _ms("pipeline_idle_p2p_ms", "Of it, more because handing on takes time."),
-    _ms("pipeline_idle_jitter_ms", "Of it, more because of what varies from step to step."),
+    _ms(
+        "pipeline_idle_jitter_ms",
+        "Of it, more because of what varies from step to step; below 0 only by sampling error.",
+    ),
     Column(
         name="peak_microbatches_in_flight",
         unit="",

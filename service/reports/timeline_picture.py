@@ -8,8 +8,10 @@ from service.reports.tables import Heading, text_table
 
 IDLE = "."
 LEGEND = "digits: forward, letters: backward of the same micro-batch (0 a, 1 b, …), dots: idle"
+REPEATED = "digits repeat after 10 micro-batches, letters after 26"
 SPLIT = "capitals: its weight gradient"
 PAIRS = "+: forward of one and backward of another"
+NUM_DIGITS = 10
 _LEAST_SLOTS = 20
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _ROUNDED = 1e-9
@@ -37,6 +39,7 @@ def timeline_legend(timeline: Timeline) -> str:
     """What the characters of its picture mean."""
     kinds = {operation.kind for stage in timeline.stages for operation in stage.operations}
     parts = [LEGEND]
+    parts += [REPEATED] if timeline.microbatches > NUM_DIGITS else []
     parts += [SPLIT] if "backward_weight" in kinds else []
     parts += [PAIRS] if "forward_backward" in kinds else []
     return ", ".join(parts)
@@ -96,7 +99,7 @@ def _character(operation: TimelineOperation) -> str:
     letter = _LETTERS[operation.microbatch % len(_LETTERS)]
     match operation.kind:
         case "forward":
-            return str(operation.microbatch % 10)
+            return str(operation.microbatch % NUM_DIGITS)
         case "backward_weight":
             return letter.upper()
         case "forward_backward":

@@ -253,6 +253,18 @@ def test_the_mean_pass_of_a_straight_line_is_known() -> None:
         assert found["pipeline_idle_ms"] == pytest.approx(idle, abs=1e-12)
 
 
+def test_jitter_leaves_no_dust_in_causes_that_a_job_has_not() -> None:
+    jitter = {"kind": "normal", "cv": 0.05}
+    pipeline = {"schedule": "1f1b", "stages": 8, "microbatches": 16, "per_op_jitter": jitter}
+    exchange = {"kind": "fixed", "allreduce_ms": 80}
+    base = {"num_gpus": 64, "compute_ms": 300, "communication": exchange, "pipeline": pipeline}
+    for compute in (300, 290, 310):
+        found = evaluated({**base, "compute_ms": compute, "draws": 64})
+        assert found["gpu_hours_transient"] > 0
+        assert found["gpu_hours_slow_groups"] == 0
+        assert found["pipeline_idle_p2p_ms"] == found["pipeline_idle_imbalance_ms"] == 0
+
+
 def test_strong_scaling_divides_the_micro_batches() -> None:
     pipeline = {"schedule": "1f1b", "stages": 4, "microbatches": 16}
     document = {

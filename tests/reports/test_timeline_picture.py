@@ -28,6 +28,13 @@ def test_weight_gradients_are_capitals_and_pairs_have_a_sign() -> None:
     assert "+" not in plain
 
 
+def test_the_legend_says_that_characters_repeat() -> None:
+    assert "repeat" not in timeline_legend(shown("gpipe", (2, 10, 1)))
+    assert "digits repeat after 10 micro-batches, letters after 26" in timeline_legend(
+        shown("gpipe", (2, 11, 1))
+    )
+
+
 def test_microbatches_count_on_after_the_last_character() -> None:
     rows = timeline_picture(shown("gpipe", (1, 28, 1)), width=200).splitlines()
     assert rows == [
