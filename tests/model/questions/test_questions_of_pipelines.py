@@ -242,7 +242,7 @@ def test_pipelines_that_take_too_long_end_the_range_and_say_so(
     # Of unequal stages there is no formula.
     base = piped({"schedule": "zb1p", "stages": 2, "stage_weights": [1, 2]}, num_gpus=4)
     half: dict[str, Any] = {"column": "bubble_fraction", "at_most": 0.5}
-    found = ask(base, "pipeline.microbatches", "largest", **half)
+    found = ask(base, "pipeline.microbatches", "largest", **half, maximum=2000)
     assert found.end is not None
     assert found.end.code == "too_long_at_once"
     # M + P and P M / 40 steps
@@ -253,7 +253,7 @@ def test_pipelines_that_take_too_long_end_the_range_and_say_so(
     assert least.at is not None
     assert least.at.value == 1500
     with pytest.raises(InvalidScenario) as caught:
-        ask(base, "pipeline.microbatches", "smallest", **half, minimum=1500)
+        ask(base, "pipeline.microbatches", "smallest", **half, minimum=1500, maximum=1600)
     (problem,) = caught.value.problems
     assert (problem.pointer, problem.code) == ("/unknown/path", "too_long_at_once")
 
