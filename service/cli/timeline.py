@@ -10,6 +10,7 @@ import rich_click as click
 
 from service.cli.scenario_files import decoded, placed_faults, read_json, refuse_file
 from service.jobs.timelines import OF_THE_QUESTION
+from service.model.pipeline.schedule import counted
 from service.model.pipeline_timeline import timeline_of
 from service.model.problems import InvalidScenario
 from service.model.scenario import decode_scenario
@@ -93,8 +94,8 @@ def timeline_sentence(timeline: Timeline) -> str:
     """What is shown, and what it comes to."""
     chunks = timeline.chunks_per_stage
     parts = [
-        f"{timeline.schedule}, {timeline.num_stages} stages",
-        f"{timeline.microbatches} micro-batches",
+        f"{timeline.schedule}, {counted(timeline.num_stages, 'stage')}",
+        counted(timeline.microbatches, "micro-batch"),
         *([f"{chunks} chunks a stage"] if chunks > 1 else []),
         f"replica {timeline.replica} of {timeline.num_replicas}",
         "at nominal speed" if timeline.draw == "nominal" else "one drawn step",

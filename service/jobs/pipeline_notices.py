@@ -5,6 +5,7 @@ from typing import Any
 
 from service.jobs.batch_documents import Notice
 from service.model.columns import Columns
+from service.model.pipeline.schedule import counted
 from service.model.pipelines import nominal_pipeline
 from service.model.stage_sizes import (
     SCHEDULE_NAMES,
@@ -15,7 +16,7 @@ from service.model.stage_sizes import (
     stage_times_ms,
 )
 from service.model.times import compute_ms
-from service.reports.digits import counted, milliseconds, percent
+from service.reports.digits import milliseconds, percent
 
 INTERLEAVED = ("interleaved_1f1b", "interleaved_zb1p")
 MORE_CHUNKS = ("looped_bfs", *INTERLEAVED)
@@ -40,15 +41,16 @@ def _of_sizes(schedule: str, stages: int, microbatches: int) -> Iterator[Notice]
         detail = f"the naive schedule keeps one of {stages} stages busy at a time"
         yield _notice("/schedule", "one_stage_works", detail)
     elif microbatches < stages:
-        filling = counted(microbatches, "micro-batch", "micro-batches")
         verb = "fills" if microbatches == 1 else "fill"
+        filling = counted(microbatches, "micro-batch")
         detail = f"{filling} never {verb} {stages} stages: some are idle at any time"
         yield _notice("/microbatches", "fewer_microbatches_than_stages", detail)
     if schedule in INTERLEAVED and microbatches % stages != 0:
-        filling = counted(microbatches, "micro-batch is", "micro-batches are")
+        verb = "is" if microbatches == 1 else "are"
         detail = (
-            f"{filling} no multiple of {stages} stages: the order is that of PyTorch, which takes "
-            "them in other groups; Megatron-LM refuses such sizes"
+            f"{counted(microbatches, 'micro-batch')} {verb} no multiple of {stages} stages: the "
+            "order is that of PyTorch, which takes them in other groups; Megatron-LM refuses such "
+            "sizes"
         )
         yield _notice("/microbatches", "microbatches_not_a_multiple", detail)
 

@@ -26,10 +26,7 @@ def refuse_long(columns: Columns) -> None:
     number = num_operations(schedule, sizes)
     if number <= MAX_TIMELINE_OPERATIONS:
         return
-    near = " or ".join(
-        f"{size.stages} stages, {size.microbatches} micro-batches, {size.chunks} chunks"
-        for size in nearest_short(schedule, sizes)
-    )
+    near = " or ".join(size.said() for size in nearest_short(schedule, sizes))
     detail = (
         f"a timeline shows at most {MAX_TIMELINE_OPERATIONS} operations, these are {number}; "
         f"nearest: {near}"

@@ -47,11 +47,6 @@ def whole(number: float | None) -> str:
     return NOTHING if number is None else grouped(number)
 
 
-def counted(number: int, one: str, more: str) -> str:
-    """A count and what is counted: 1 chunk, 2 chunks."""
-    return f"{number} {one if number == 1 else more}"
-
-
 def amount(digits: str) -> str:
     """A decimal amount with a space between thousands; its digits are kept as they are."""
     sign = "-" if digits.startswith("-") else ""

@@ -239,7 +239,7 @@ def test_what_cannot_be_shown_is_refused() -> None:
     pointer, code, detail = faults(scenario("1f1b", (8, 2000, 1)))
     assert (pointer, code) == ("/pipeline", "too_many_operations_to_show")
     assert "at most 20000 operations, these are 32000" in detail
-    assert "8 stages, 1250 micro-batches, 1 chunks" in detail
+    assert "8 stages, 1250 micro-batches, 1 chunk" in detail
 
 
 def test_too_much_jitter_needs_a_replica_to_be_named(monkeypatch: pytest.MonkeyPatch) -> None:

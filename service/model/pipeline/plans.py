@@ -3,7 +3,7 @@
 from service.model.pipeline import SCHEDULES
 from service.model.pipeline.closed_peaks import closed_peak
 from service.model.pipeline.plan import Plan, compiled
-from service.model.pipeline.schedule import Schedule
+from service.model.pipeline.schedule import Schedule, Sizes
 
 MAX_CHUNK_MICROBATCHES = 262_144
 """Largest P M V: a plan takes up to 90 megabytes, 190 while it is made, and some seconds."""
@@ -34,21 +34,13 @@ def peak_of(schedule: str, stages: int, microbatches: int, chunks: int) -> float
 
 def _check(chosen: Schedule, stages: int, microbatches: int, chunks: int) -> None:
     """Before any memory is taken."""
+    sizes = Sizes(stages, microbatches, chunks)
     number = stages * microbatches * chunks
     if number > MAX_CHUNK_MICROBATCHES:
-        raise ValueError(
-            f"{stages} stages x {microbatches} micro-batches x {chunks} chunks are {number}, more "
-            f"than {MAX_CHUNK_MICROBATCHES}"
-        )
+        raise ValueError(f"{sizes.said(' x ')} are {number}, more than {MAX_CHUNK_MICROBATCHES}")
     if not chosen.is_valid(stages, microbatches, chunks):
-        near = " or ".join(
-            f"{size.stages} stages, {size.microbatches} micro-batches, {size.chunks} chunks"
-            for size in chosen.nearest(stages, microbatches, chunks)
-        )
-        raise ValueError(
-            f"{stages} stages, {microbatches} micro-batches, {chunks} chunks: {chosen.rule}; "
-            f"nearest: {near}"
-        )
+        near = " or ".join(size.said() for size in chosen.nearest(*sizes))
+        raise ValueError(f"{sizes.said()}: {chosen.rule}; nearest: {near}")
 
 
 def _drop_oldest() -> None:

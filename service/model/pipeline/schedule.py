@@ -19,6 +19,17 @@ class Sizes(NamedTuple):
     microbatches: int
     chunks: int
 
+    def said(self, between: str = ", ") -> str:
+        """As in a sentence."""
+        parts = zip(self, ("stage", "micro-batch", "chunk"), strict=True)
+        return between.join(counted(number, noun) for number, noun in parts)
+
+
+def counted(number: int, noun: str) -> str:
+    """A count and what is counted: 1 micro-batch, 2 micro-batches."""
+    ending = "" if number == 1 else "es" if noun.endswith("ch") else "s"
+    return f"{number} {noun}{ending}"
+
 
 def each_rank(
     rank_order: Callable[[int, int, int, int], Integers],

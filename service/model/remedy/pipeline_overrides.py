@@ -11,6 +11,7 @@ from service.model.columns import Columns
 from service.model.fields import Scenario
 from service.model.parts.pipeline import Pipeline, ScheduleName
 from service.model.pipeline import SCHEDULES
+from service.model.pipeline.schedule import counted
 from service.model.remedy.does_not_apply import DoesNotApplyError
 from service.model.remedy.remedy_kinds import Remedy
 from service.model.same_job import Overrides, PipelineSizes, same_job, sizes_of
@@ -36,7 +37,9 @@ def more_microbatches(scenario: Scenario, _columns: Columns, remedy: Remedy) -> 
     if number is None:
         number = now.microbatches * (remedy.microbatch_factor or 1)
     elif number <= now.microbatches:
-        raise DoesNotApplyError(f"{number} micro-batches are no more than {now.microbatches}")
+        raise DoesNotApplyError(
+            f"{number} is no more than the {counted(now.microbatches, 'micro-batch')} of now"
+        )
     # With one micro-batch, all that naive takes, gpipe is the same.
     schedule: ScheduleName = "gpipe" if now.schedule == "naive" else now.schedule
     return same_job(scenario, sizes_of(now)._replace(schedule=schedule, microbatches=number))
@@ -111,7 +114,7 @@ def fewer_stages(scenario: Scenario, _columns: Columns, remedy: Remedy) -> Overr
         raise DoesNotApplyError(f"{stages} stages are no fewer than {now.stages}")
     if now.microbatches * stages % now.stages:
         raise DoesNotApplyError(
-            f"{now.microbatches} micro-batches in {now.stages} stages are "
+            f"{counted(now.microbatches, 'micro-batch')} in {now.stages} stages are "
             f"{now.microbatches * stages / now.stages:g} of the same size in {stages}, which must "
             "be whole"
         )
@@ -155,4 +158,4 @@ def _as_shares(value: float | Sequence[float] | None, stages: int) -> list[float
 
 
 def _said(now: Pipeline) -> str:
-    return f"{now.stages} stages and {now.microbatches} micro-batches"
+    return f"{counted(now.stages, 'stage')} and {counted(now.microbatches, 'micro-batch')}"

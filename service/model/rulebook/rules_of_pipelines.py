@@ -3,6 +3,7 @@
 Design page "The model", sections 7 and 11.
 """
 
+import math
 from itertools import islice
 from typing import Any
 
@@ -13,7 +14,7 @@ from service.model.fields import Scenario
 from service.model.parts.pipeline import MAX_MICROBATCHES
 from service.model.pipeline import SCHEDULES
 from service.model.pipeline.plans import MAX_CHUNK_MICROBATCHES
-from service.model.pipeline.schedule import Sizes
+from service.model.pipeline.schedule import Sizes, counted
 from service.model.pipelines import by_plan
 from service.model.rulebook.rule import Mask, Rule, Said
 from service.model.rulebook.rules_of_laws import negative_rule, tail_rule
@@ -103,9 +104,10 @@ def _say_other_compute(scenario: Scenario) -> Said:
     return (
         "/compute_ms",
         (
-            f"compute_ms is {scenario.compute_ms}, but {pipeline.microbatches} micro-batches of "
-            f"{each:g} ms forward and backward, the mean over stages, take "
-            f"{pipeline.microbatches * each:.10g} ms; leave one of them out"
+            f"compute_ms is {scenario.compute_ms}, but "
+            f"{counted(pipeline.microbatches, 'micro-batch')} of {each:g} ms forward and backward, "
+            f"the mean over stages, take {pipeline.microbatches * each:.10g} ms; leave one "
+            "of them out"
         ),
     )
 
@@ -159,8 +161,9 @@ def _say_uneven_scaling(scenario: Scenario) -> Said:
     return (
         "/scaling/reference_num_gpus",
         (
-            f"{pipeline.microbatches} micro-batches at {scaling.reference_num_gpus} GPUs are "
-            f"{divided / used:g} at {used}, which must be whole; {advice}"
+            f"{counted(pipeline.microbatches, 'micro-batch')} at {scaling.reference_num_gpus} GPUs "
+            f"{'is' if pipeline.microbatches == 1 else 'are'} {divided / used:g} at {used}, "
+            f"which must be whole; {advice}"
         ),
     )
 
@@ -191,14 +194,11 @@ def _chunk_microbatches(columns: Columns) -> Any:
 
 def _say_too_many_operations(scenario: Scenario) -> Said:
     pipeline: Any = scenario.pipeline
-    number = pipeline.stages * pipeline.microbatches * pipeline.chunks_per_stage
+    sizes = Sizes(pipeline.stages, pipeline.microbatches, pipeline.chunks_per_stage)
+    number = math.prod(sizes)
     return (
         "/pipeline",
-        (
-            f"{pipeline.stages} stages x {pipeline.microbatches} micro-batches x "
-            f"{pipeline.chunks_per_stage} chunks are {number}, at most {MAX_CHUNK_MICROBATCHES} "
-            "are computed"
-        ),
+        (f"{sizes.said(' x ')} are {number}, at most {MAX_CHUNK_MICROBATCHES} are computed"),
     )
 
 
@@ -223,10 +223,7 @@ def _say_invalid_sizes(scenario: Scenario) -> Said:
 
 
 def _said(sizes: Sizes) -> str:
-    return (
-        f"{sizes.stages} stages, {sizes.microbatches} micro-batches, "
-        f"{sizes.chunks} chunks per stage"
-    )
+    return f"{sizes.said()} per stage"
 
 
 def _no_such_stage(columns: Columns) -> Mask:

@@ -30,7 +30,7 @@ def test_invalid_sizes_are_answered_with_the_rule_and_the_nearest() -> None:
     with pytest.raises(ValueError, match="9 micro-batches") as error:
         plan_of("interleaved_1f1b", 4, 9, 1)
     assert str(error.value) == (
-        "4 stages, 9 micro-batches, 1 chunks: interleaved_1f1b needs at least two chunks per stage "
+        "4 stages, 9 micro-batches, 1 chunk: interleaved_1f1b needs at least two chunks per stage "
         "and a number of micro-batches that max(1, microbatches // stages) divides; nearest: "
         "4 stages, 8 micro-batches, 2 chunks or 4 stages, 10 micro-batches, 2 chunks"
     )
@@ -38,7 +38,7 @@ def test_invalid_sizes_are_answered_with_the_rule_and_the_nearest() -> None:
 
 def test_too_large_sizes_are_refused_before_memory_is_taken() -> None:
     tracemalloc.start()
-    with pytest.raises(ValueError, match="64 stages x 4097 micro-batches x 1 chunks are 262208"):
+    with pytest.raises(ValueError, match="64 stages x 4097 micro-batches x 1 chunk are 262208"):
         plan_of("gpipe", 64, 4097, 1)
     with pytest.raises(ValueError, match=f"more than {MAX_CHUNK_MICROBATCHES}"):
         plan_of("interleaved_zb1p", 10**6, 10**9, 4)
@@ -49,5 +49,5 @@ def test_too_large_sizes_are_refused_before_memory_is_taken() -> None:
 def test_peak_of_the_stage_with_most() -> None:
     assert peak_of("1f1b", 4, 16, 1) == 4
     assert peak_of("interleaved_1f1b", 4, 16, 2) == 5.5
-    with pytest.raises(ValueError, match="nearest: 4 stages, 16 micro-batches, 1 chunks"):
+    with pytest.raises(ValueError, match="nearest: 4 stages, 16 micro-batches, 1 chunk"):
         peak_of("1f1b", 4, 16, 2)

@@ -100,3 +100,8 @@ def test_every_rank_does_everything_that_it_has_to_do_once(name: str) -> None:
                     assert ("backward", back, back_microbatch) in seen
         for done in (forwards, backwards, weights):
             assert (done == 1).all(), (stages, microbatches, chunks)
+
+
+def test_sizes_are_said_in_words() -> None:
+    assert Sizes(4, 16, 2).said() == "4 stages, 16 micro-batches, 2 chunks"
+    assert Sizes(1, 1, 1).said(" x ") == "1 stage x 1 micro-batch x 1 chunk"

@@ -48,7 +48,7 @@ def test_more_micro_batches_shorten_the_bubble(times: dict[str, float]) -> None:
         assert there.pipeline.microbatches == number
         assert step_ms(there) == pytest.approx(gpipe_ms(8, number, 0.5), rel=1e-12)
     assert reason(base, "more_microbatches", microbatches=16) == (
-        "16 micro-batches are no more than 16"
+        "16 is no more than the 16 micro-batches of now"
     )
 
 
