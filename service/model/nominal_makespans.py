@@ -3,6 +3,7 @@
 By a formula where one is exact, otherwise by working through all operations.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -17,6 +18,15 @@ from service.model.pipeline.plan import Plan
 from service.model.pipeline.plans import plan_of
 
 Mask = NDArray[np.bool_]
+Key = tuple[str, int, int, int, bytes]
+
+MOST_KEPT = 4096
+"""Makespans that were worked through, those found longest ago go first."""
+MOST_BYTES = 4096
+"""Of the times of one that is kept: so all of them take some 20 megabytes at most."""
+
+_KEPT: dict[Key, float] = {}
+"""By plan and times: several columns of one point ask for the same."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,13 +52,7 @@ class Makespans:
         found = self._closed()
         rows = np.flatnonzero(np.isnan(found))
         if len(rows):
-            found[rows] = makespans(
-                self._plan(),
-                self.forward[:, rows],
-                self.backward[:, rows],
-                weight_fraction=self.weight_fraction[rows],
-                p2p=self.p2p[rows],
-            )
+            found[rows] = self._worked_through(rows)
         return found
 
     def line(self) -> Lines:
@@ -79,6 +83,28 @@ class Makespans:
             backward=mean * self.backward.mean(axis=0),
         )
 
+    def _worked_through(self, rows: NDArray[np.intp]) -> Floats:
+        """(rows,) ms; equal ones are worked through once."""
+        times = np.vstack([self.forward, self.backward, self.weight_fraction, self.p2p])[:, rows]
+        sizes = self.schedule, self.stages, self.microbatches, self.chunks
+        keys: list[Key] = [(*sizes, of_point.tobytes()) for of_point in times.T]
+        kept = ((key, _KEPT.get(key)) for key in set(keys))
+        found = {key: value for key, value in kept if value is not None}
+        new = {key: row for key, row in zip(keys, rows.tolist(), strict=True) if key not in found}
+        if new:
+            lanes = list(new.values())
+            values = makespans(
+                self._plan(),
+                self.forward[:, lanes],
+                self.backward[:, lanes],
+                weight_fraction=self.weight_fraction[lanes],
+                p2p=self.p2p[lanes],
+            )
+            worked_through = dict(zip(new, values.tolist(), strict=True))
+            found |= worked_through
+            _keep(worked_through)
+        return np.array([found[key] for key in keys])
+
     def _plan(self) -> Plan:
         return plan_of(self.schedule, self.stages, self.microbatches, self.chunks)
 
@@ -93,3 +119,21 @@ class Makespans:
             weight_fraction=self.weight_fraction,
             p2p=self.p2p,
         )
+
+
+def joined(parts: Sequence[Makespans]) -> Makespans:
+    """The points of all, which have one plan, one after the other."""
+    return replace(
+        parts[0],
+        forward=np.hstack([part.forward for part in parts]),
+        backward=np.hstack([part.backward for part in parts]),
+        weight_fraction=np.hstack([part.weight_fraction for part in parts]),
+        p2p=np.hstack([part.p2p for part in parts]),
+    )
+
+
+def _keep(found: dict[Key, float]) -> None:
+    """Other threads may do so at the same time: no more is lost than what they could find."""
+    _KEPT.update({key: value for key, value in found.items() if len(key[-1]) <= MOST_BYTES})
+    for key in list(_KEPT)[: max(len(_KEPT) - MOST_KEPT, 0)]:
+        _KEPT.pop(key, None)

@@ -23,6 +23,7 @@ from service.model.columns import (
 )
 from service.model.exchange.lines import Lines, joined
 from service.model.nominal_makespans import Makespans
+from service.model.nominal_makespans import joined as joined_makespans
 from service.model.pipeline.schedule import Sizes
 from service.model.pipeline.shape import PipelineShape
 from service.model.sources import source_of
@@ -90,17 +91,23 @@ def by_plan(columns: Columns, rows: Rows) -> Iterator[tuple[str, Sizes, Rows]]:
         yield SCHEDULE_NAMES[code - 1], Sizes(*sizes), rows[order[start:stop]]
 
 
+def bends(columns: Columns) -> Mask:
+    """(points,) whether handing on takes time while the operations around it vary alike."""
+    varies = is_active(columns, "replica") | is_active(columns, "common")
+    bent: Mask = varies & (columns["pipeline.p2p_ms"] > 0)
+    return bent
+
+
 @kept_with_columns
 def makespan_lines_of(columns: Columns) -> Lines:
     """What a replica takes, ms, by the factor that all its operations share; all with pipelines.
 
     Where nothing varies a single line through the nominal makespan.
     """
-    varies = is_active(columns, "replica") | is_active(columns, "common")
-    bends = varies & (columns["pipeline.p2p_ms"] > 0)
+    is_bent = bends(columns)
     found: list[tuple[Rows, Lines]] = []
     for name, sizes, rows in by_plan(columns, np.arange(columns.num_points)):
-        for some, bent in ((rows[bends[rows]], True), (rows[~bends[rows]], False)):
+        for some, bent in ((rows[is_bent[rows]], True), (rows[~is_bent[rows]], False)):
             if len(some):
                 found.append((some, _lines(columns.part(some), name, sizes, bent=bent)))
     order = np.argsort(np.concatenate([rows for rows, _ in found]))
@@ -108,11 +115,12 @@ def makespan_lines_of(columns: Columns) -> Lines:
 
 
 def _lines(columns: Columns, name: str, sizes: Sizes, *, bent: bool) -> Lines:
-    makespans = _makespans(columns, name, sizes)
+    makespans = makespans_of(columns, name, sizes)
     return makespans.lines() if bent else makespans.line()
 
 
-def _makespans(columns: Columns, name: str, sizes: Sizes) -> Makespans:
+def makespans_of(columns: Columns, name: str, sizes: Sizes) -> Makespans:
+    """Of points with one plan, at nominal speed."""
     forward, backward = stage_times_ms(columns, compute_ms(columns))
     return Makespans(
         schedule=name,
@@ -150,11 +158,11 @@ def nominal_pipeline(columns: Columns) -> NominalPipeline:
         is_closed=np.ones(len(compute), dtype=np.bool_),
     )
     for name, sizes, rows in by_plan(columns, np.flatnonzero(has_pipeline(columns))):
-        makespans = _makespans(columns.part(rows), name, sizes)
-        found.makespan_ms[rows] = makespans.nominal()
+        makespans = makespans_of(columns.part(rows), name, sizes)
         without = makespans.without_p2p()
-        found.without_p2p_ms[rows] = without.nominal()
-        found.equal_ms[rows] = without.with_equal_stages().nominal()
+        variants = joined_makespans([makespans, without, without.with_equal_stages()])
+        nominal = variants.nominal().reshape(3, -1)
+        found.makespan_ms[rows], found.without_p2p_ms[rows], found.equal_ms[rows] = nominal
         found.is_closed[rows] = makespans.is_closed
     return found
 

@@ -1,14 +1,14 @@
 """How long the plans of pipelines take to be worked through, beside draws of them.
 
 A step is a level of a plan, all stages at once: measured at some 0.4 ms for all that is asked of
-one plan, compiling included. Formulas need the plan for its peaks only.
+one plan, compiling included. Formulas need no plan.
 """
 
 import numpy as np
 from numpy.typing import NDArray
 
 from service.model.columns import Columns, Floats
-from service.model.pipelines import are_stages_simulated, by_plan
+from service.model.pipelines import are_stages_simulated, bends, by_plan, makespans_of
 from service.model.stage_sizes import has_pipeline, num_chunks, num_microbatches, num_stages
 
 Mask = NDArray[np.bool_]
@@ -16,6 +16,8 @@ Mask = NDArray[np.bool_]
 LISTS = ("forward_ms", "backward_ms", "stage_weights")
 BY_FORMULA = ("naive", "gpipe", "1f1b")
 """Of equal stages, whatever the sizes and times."""
+STEPS_OF_A_FORMULA = 1.5
+"""What pipelines of one size take beside their points, where no plan is needed."""
 CHUNK_MICROBATCHES_PER_STEP = 40.0
 """P M V that are put into an order while a level is worked through."""
 
@@ -26,18 +28,30 @@ def chunk_microbatches(columns: Columns) -> Floats:
     return found
 
 
+def steps_where_simulated(columns: Columns) -> Floats:
+    """(points,) whose operations are drawn, else 0: a quick look, which asks for no rule."""
+    chunks = num_microbatches(columns) * num_chunks(columns)
+    steps = chunk_microbatches(columns) / CHUNK_MICROBATCHES_PER_STEP + chunks
+    return np.where(are_stages_simulated(columns), steps + num_stages(columns), 0.0)
+
+
 def plan_steps(columns: Columns) -> Floats:
     """(points,) of points with a plan that none before them has, else 0; all keep the rules."""
     found = np.zeros(columns.num_points)
     piped = np.flatnonzero(has_pipeline(columns))
     if not len(piped):
         return found
-    worked_through = are_stages_simulated(columns) | _is_unequal(columns)
+    worked_through = are_stages_simulated(columns) | bends(columns)
+    unequal = _is_unequal(columns)
     for name, sizes, rows in by_plan(columns, piped):
-        chunks = sizes.microbatches * sizes.chunks
-        found[rows[0]] = sizes.stages * chunks / CHUNK_MICROBATCHES_PER_STEP
-        if name not in BY_FORMULA or worked_through[rows].any():
-            found[rows[0]] += chunks + sizes.stages
+        found[rows[0]] = STEPS_OF_A_FORMULA
+        by_formula = name in BY_FORMULA and not unequal[rows].any()
+        if worked_through[rows].any() or not (
+            by_formula or makespans_of(columns.part(rows), name, sizes).is_closed.all()
+        ):
+            chunks = sizes.microbatches * sizes.chunks
+            ordered = sizes.stages * chunks / CHUNK_MICROBATCHES_PER_STEP
+            found[rows[0]] = ordered + chunks + sizes.stages
     return found
 
 

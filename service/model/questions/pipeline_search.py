@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 from service.model.columns import Columns, Floats, columns_of, joined
 from service.model.fields import Scenario
 from service.model.kernel import Results, evaluate
-from service.model.pipeline.peaks import peak_microbatches_in_flight
-from service.model.pipeline.plans import plan_of
+from service.model.pipeline.plans import peak_of
 from service.model.pipelines import by_plan
 from service.model.plan_lengths import chunk_microbatches, plan_steps
 from service.model.problems import InvalidScenario, Problem
@@ -38,9 +37,6 @@ from service.model.simulated_points import rank_steps
 from service.model.stage_memory import StageMemory, memory_of
 
 MAX_CANDIDATES = 2_000
-MOST_ORDERED = 4_000_000
-"""P M V of all plans of a search, which are put into an order before their memory is known: some
-10 s of one core."""
 MOST_HELD = 100_000
 """P M V of plans that are worked through together, fewer than are kept (`plans.py`)."""
 LOST = "gpu_hours_lost"
@@ -93,7 +89,6 @@ def search(scenario: Scenario, space: Space, bounds: Bounds) -> Found:
     is_sampled(columns)
     refuse_long_recursions(columns.part(slice(1)))
     rows = _sound(tried, columns, reasons)
-    rows = rows[_in_time(chunk_microbatches(columns.part(rows)) / MOST_ORDERED, reasons)]
     unknown = np.full(columns.num_points, np.nan)
     parameters = memory_of(columns.part(rows), unknown[rows]).parameters_ratio
     rows = rows[_bounded(parameters, bounds.parameters, PARAMETERS, reasons)]
@@ -189,7 +184,7 @@ def _peaks(columns: Columns) -> Floats:
     """(points,) micro-batches in flight at the stage that holds most."""
     peaks = np.empty(columns.num_points)
     for name, sizes, rows in by_plan(columns, np.arange(columns.num_points)):
-        peaks[rows] = peak_microbatches_in_flight(plan_of(name, *sizes)).max()
+        peaks[rows] = peak_of(name, *sizes)
     return peaks
 
 

@@ -180,11 +180,9 @@ def test_what_cannot_be_searched_is_refused() -> None:
 @pytest.mark.parametrize(
     ("limit", "most", "largest"),
     [
-        # P M of the scenario, 8 x 16, and of those to try
-        ("MOST_ORDERED", 8 * 16 + 8 * (8 + 16), 16),
-        ("MOST_ORDERED", 8 * 16 + 8 * (8 + 16 + 32) + 7, 32),
-        # P M / 40 of the scenario, M + P more of the others
-        ("MOST_PLAN_STEPS", 3.2 + (8 + 8 + 1.6) + (16 + 8 + 3.2) + (32 + 8 + 6.4), 32),
+        # The scenario by its formula, the others P M / 40 + M + P
+        ("MOST_PLAN_STEPS", 1.5 + (8 + 8 + 1.6) + (16 + 8 + 3.2), 16),
+        ("MOST_PLAN_STEPS", 1.5 + (8 + 8 + 1.6) + (16 + 8 + 3.2) + (32 + 8 + 6.4), 32),
     ],
 )
 def test_the_largest_are_left_out_where_there_is_no_time(

@@ -2,8 +2,10 @@
 
 import pytest
 
+from service.model import nominal_makespans
 from service.model.parts.pipeline import MAX_CHUNKS
 from service.model.questions.pipeline_candidates import SCHEDULE_NAMES
+from service.model.remedy import pipeline_choices
 from service.model.remedy.pipeline_choices import best_schedule
 from service.model.remedy.remedies import applicable
 from service.model.remedy.remedy_choices import with_settings
@@ -92,3 +94,21 @@ def test_no_schedule_is_better_than_the_best_or_than_none() -> None:
     (left_out,) = applicable(again, [RemedyRequest(kind="change_schedule")])[1]
     assert "no other schedule" in left_out.reason
     assert best_schedule(put(base, ALONE)) is None
+
+
+def test_only_what_there_is_time_for_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    base = piped()
+    best = best_schedule(base)
+    assert best is not None
+    # Formulas alone: 1f1b is as quick as gpipe, of interleaved ones the chunks are missing.
+    monkeypatch.setattr(pipeline_choices, "MOST_STEPS", 10)
+    untried = best_schedule(base)
+    assert untried not in {None, "1f1b", "gpipe", "naive"}
+    # Where all were looked at, the best one has none above it.
+    monkeypatch.setattr(pipeline_choices, "MOST_STEPS", 10**9)
+    assert best_schedule(base) == best
+    # Of 30 000 micro-batches no plan is put into an order to choose by.
+    monkeypatch.undo()
+    monkeypatch.setattr(nominal_makespans, "makespans", None)
+    long = piped({"stages": 4, "microbatches": 30_000}, num_gpus=4)
+    assert best_schedule(long) in SCHEDULE_NAMES
