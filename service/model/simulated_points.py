@@ -11,7 +11,11 @@ from service.model.causes import CAUSES, without_cause
 from service.model.columns import Columns, Floats
 from service.model.fleet import Fleet
 from service.model.fleets import structures_of
-from service.model.pipeline.simulation_size import operations_needed
+from service.model.pipeline.simulation_size import (
+    operations_needed,
+    placement_operations,
+    replica_operations,
+)
 from service.model.pipeline.spread_size import spread_operations
 from service.model.pipelines import are_stages_simulated
 from service.model.recursion.lengths import rank_steps_needed
@@ -58,7 +62,8 @@ def operations(columns: Columns, *, with_causes: bool = True) -> Floats:
     """(points,) operations of pipelines to work through; 0 where none are simulated.
 
     All points must keep the rules. A replica by itself is worked through as often as the causes are
-    switched off; beside the causes the spread over clusters is counted.
+    switched off; beside the causes the spread over clusters is counted, what single replicas take,
+    and the search for the worst places of slow GPUs, which is kept.
     """
     found = np.zeros(columns.num_points)
     rows = np.flatnonzero(are_stages_simulated(columns))
@@ -70,7 +75,11 @@ def operations(columns: Columns, *, with_causes: bool = True) -> Floats:
                 for fleet in (_piped(structure.fleet) if with_causes else [structure.fleet])
             )
             if with_causes:
-                found[rows[structure.rows]] += spread_operations(structure.fleet, draws)
+                found[rows[structure.rows]] += (
+                    spread_operations(structure.fleet, draws)
+                    + replica_operations(structure.fleet, draws)
+                    + placement_operations(structure.fleet)
+                )
     return found
 
 

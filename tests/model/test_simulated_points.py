@@ -8,6 +8,7 @@ import pytest
 from service.model.columns import columns_of, joined
 from service.model.fleets import structures_of
 from service.model.kernel import evaluate
+from service.model.pipeline.simulation_size import placement_operations, replica_operations
 from service.model.pipeline.spread_size import spread_operations
 from service.model.recursion.lengths import rank_steps_needed
 from service.model.results import METHODS
@@ -105,7 +106,10 @@ def test_pipelines_are_worked_through_once_more_for_each_cause() -> None:
         )
     ]
     assert min(alone) > 0
-    assert operations(columns)[0] == sum(alone) + spread[0]
+    fleet, draws = structures_of(columns)[0].fleet, columns["draws"]
+    replicas = replica_operations(fleet, draws)
+    assert placement_operations(fleet) == 0
+    assert operations(columns)[0] == sum(alone) + spread[0] + replicas[0]
     assert (operations(scenario({})) == 0).all()
     steady = rank_steps(piped((), pipeline), with_causes=False)
     assert steady[0] == pytest.approx(alone[-1] / OPERATIONS_PER_RANK_STEP)

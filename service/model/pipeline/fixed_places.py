@@ -18,6 +18,8 @@ from service.model.pipeline.one_cluster import OneCluster, SlowGroup
 from service.model.pipeline.shape import RANDOM, WORST
 
 MAX_WORST_PLACEMENTS = 4096
+MOST_FOUND = 64
+"""Worst places that are kept, by all that they depend on."""
 _MOST_EXACT = 10**300
 _EQUAL = 1e-12
 
@@ -31,6 +33,9 @@ class FixedPlaces(NamedTuple):
 
     factor: Floats
     is_free: NDArray[np.bool_]
+
+
+_FOUND: dict[tuple[tuple[str, int, int, int], bytes, bytes, bytes], NDArray[np.intp]] = {}
 
 
 def num_worst_placements(stages: int, count: Floats, factor: Floats) -> Floats:
@@ -110,7 +115,29 @@ def _put_worst(cluster: OneCluster, places: FixedPlaces, groups: list[SlowGroup]
 def _worst_assignment(
     cluster: OneCluster, base: Floats, free: NDArray[np.intp], factors: Floats
 ) -> NDArray[np.intp]:
-    """(GPUs,) different places in `free` for these factors, slowest first."""
+    """(GPUs,) different places in `free` for these factors, slowest first.
+
+    Kept: a point asks for it again without what varies, and for its spread.
+    """
+    shape = cluster.shape
+    key = (
+        (shape.schedule, shape.stages, shape.microbatches, shape.chunks),
+        np.concatenate([shape.forward.ravel(), shape.backward.ravel()]).tobytes(),
+        np.concatenate([shape.weight_fraction, shape.p2p]).tobytes(),
+        np.concatenate([base, free, factors]).tobytes(),
+    )
+    found = _FOUND.get(key)
+    if found is None:
+        found = _FOUND[key] = _tried(cluster, base, free, factors)
+        for oldest in list(_FOUND)[: max(len(_FOUND) - MOST_FOUND, 0)]:
+            _FOUND.pop(oldest, None)
+    return found
+
+
+def _tried(
+    cluster: OneCluster, base: Floats, free: NDArray[np.intp], factors: Floats
+) -> NDArray[np.intp]:
+    """Likewise, by trying all ways."""
     counts = np.unique(-factors, return_counts=True)[1].tolist()
     ways = _num_assignments(len(free), counts)
     if ways > MAX_WORST_PLACEMENTS:

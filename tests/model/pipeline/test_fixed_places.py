@@ -2,16 +2,20 @@
 
 from dataclasses import replace
 from itertools import permutations
+from typing import Any
 
 import numpy as np
 import pytest
 
+from service.model.laws.law import Floats
+from service.model.pipeline import fixed_places as module
 from service.model.pipeline.fixed_places import (
     MAX_WORST_PLACEMENTS,
     fixed_places,
     num_replicas_placed,
     num_worst_placements,
 )
+from service.model.pipeline.one_cluster import OneCluster
 from service.model.pipeline.shape import RANDOM, WORST
 from tests.model.pipeline.piped_fleets import Group, cluster_of, event_makespans
 
@@ -122,3 +126,33 @@ def test_too_many_to_be_tried() -> None:
 def test_many_stages() -> None:
     cluster = cluster_of([(1, 1.5, WORST)], stages=256, microbatches=2, replicas=1)
     assert (fixed_places(cluster).factor == 1.5).sum() == 1
+
+
+def test_worst_places_are_tried_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_FOUND", {})
+    monkeypatch.setattr(module, "MOST_FOUND", 2)
+    tried: list[OneCluster] = []
+    as_ever = OneCluster.makespans
+
+    def counted(cluster: OneCluster, factor: Floats, jitter: Floats | None = None) -> Floats:
+        tried.append(cluster)
+        return as_ever(cluster, factor, jitter)
+
+    monkeypatch.setattr(OneCluster, "makespans", counted)
+    one = cluster_of([(1, 1.5, WORST)])
+    first = fixed_places(one).factor
+    np.testing.assert_array_equal(fixed_places(cluster_of([(1, 1.5, WORST)])).factor, first)
+    assert len(tried) == 1
+    # Anything that it depends on: the factor, sizes, times, what else is placed.
+    others: tuple[tuple[list[Group], dict[str, Any]], ...] = (
+        ([(1, 1.6, WORST)], {}),
+        ([(1, 1.5, WORST)], {"microbatches": 5}),
+        ([(1, 1.5, WORST)], {"p2p": 0.5}),
+        ([(1, 1.5, WORST), (1, 1.5, 1)], {}),
+    )
+    for number, (slow, given) in enumerate(others, start=2):
+        fixed_places(cluster_of(slow, **given))
+        assert len(tried) == number
+    # The first went, being the oldest.
+    fixed_places(one)
+    assert len(tried) == len(others) + 2

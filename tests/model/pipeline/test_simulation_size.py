@@ -5,8 +5,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from service.model.pipeline.shape import RANDOM
-from service.model.pipeline.simulation_size import MAX_WHOLE_GPUS, operations_needed
+from service.model.pipeline.shape import RANDOM, WORST
+from service.model.pipeline.simulation_size import (
+    MAX_WHOLE_GPUS,
+    operations_needed,
+    placement_operations,
+    replica_operations,
+)
 from tests.model.pipeline.piped_fleets import ints, piped_fleet
 
 TRANSIENT: dict[str, Any] = {"transient": ("normal", 0.1)}
@@ -72,3 +77,32 @@ def test_clusters_too_large_to_be_held() -> None:
     assert np.isfinite(_needed(replicas=replicas, **TRANSIENT))
     removed: dict[str, Any] = {"persistent": ("normal", 0.1), "num_removed": 1}
     assert _needed(replicas=replicas, **removed) == np.inf
+
+
+def _of_replicas(draws: int = 1000, **given: Any) -> float:
+    return float(replica_operations(piped_fleet(**given), ints(draws))[0])
+
+
+def test_single_replicas_by_hand() -> None:
+    # As it is, and twice with nothing that varies, each state of 24 operations.
+    assert _of_replicas() == 3 * 24
+    assert _of_replicas(jitter=("normal", 0.1)) == 1000 * 9 * 48 + 2 * 24
+    # 16 384 makespans: of 1 000 draws 17 replicas each, of 5 steps a round 4.
+    many = _of_replicas(jitter=("normal", 0.1), replicas=100)
+    assert many == pytest.approx(1000 * 9 * 17 * 24 + 2 * 24, rel=1e-12)
+    rounds = _of_replicas(jitter=("normal", 0.1), replicas=100, round_steps=5)
+    assert rounds == pytest.approx(5000 * 9 * 4 * 24 + 2 * 24, rel=1e-12)
+    # GPUs that differ for good are drawn in all three.
+    lasting = _of_replicas(persistent=("normal", 0.1))
+    assert lasting == 3 * _needed(persistent=("normal", 0.1))
+
+
+def test_worst_places_count_all_that_are_tried() -> None:
+    def needed(**given: Any) -> float:
+        return float(placement_operations(piped_fleet(**given))[0])
+
+    assert needed() == needed(slow=[(1, 1.5, RANDOM)]) == needed(slow=[(1, 1.5, 2)]) == 0
+    # 3 stages: one slow GPU has 3 places, with handing on and without; a quarter each.
+    assert needed(slow=[(1, 1.5, WORST)], p2p=0.1) == 2 * 3 * 24 / 4
+    assert needed(slow=[(1, 1.5, WORST)], p2p=0) == 3 * 24 / 4
+    assert needed(slow=[(1, 1.5, WORST), (1, 1.2, WORST)], p2p=0) == 6 * 24 / 4
