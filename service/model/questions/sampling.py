@@ -21,7 +21,8 @@ MOST_DRAWS = 20_000
 MOST_RANK_STEPS = 3e8
 """Of all points of an answer at once that are simulated step by step: some 20 s of one core."""
 MOST_PLAN_STEPS = 30_000
-"""Of all pipelines of an answer at once, each worked through once: likewise."""
+"""Of all pipelines of an answer at once, each worked through once: likewise. What is needed of both
+counts together."""
 _STATISTICS = {"p10": "p90", "p50": "p50", "p90": "p10"}
 OF_SPREAD = (
     *(f"gpu_hours_lost_{name}" for name in (*_STATISTICS, "cluster_mean", "sd")),
@@ -101,26 +102,32 @@ def refuse_long_recursions(columns: Columns, times: float = 1.0) -> None:
     if not (has_pipeline(columns) | is_simulated(columns)).any():
         return
     sound = columns.part(np.flatnonzero(failures(columns) == 0))
-    _refuse_long_plans(float(plan_steps(sound).sum()) * times)
+    plans = float(plan_steps(sound).sum()) * times
     needed = float(rank_steps(sound).sum()) * times
-    if needed > MOST_RANK_STEPS:
-        draws = int(columns["draws"].max())
-        fewer = f"fewer draws than {draws}, " if draws > FEWEST_DRAWS else ""
-        detail = (
-            f"{needed:.1e} steps of single GPUs would be simulated, at most {MOST_RANK_STEPS:.0e} "
-            f"are answered at once: ask with {fewer}fewer GPUs, fewer sources of variability, or "
-            "narrower bounds; a batch may take longer"
-        )
-        problem = Problem(pointer="/draws", code="too_long_at_once", detail=detail)
-        raise InvalidScenario([problem])
+    of_plans, of_ranks = plans / MOST_PLAN_STEPS, needed / MOST_RANK_STEPS
+    if of_plans + of_ranks <= 1:
+        return
+    if of_plans > of_ranks:
+        raise _too_long("/pipeline", _of_plans(plans))
+    raise _too_long("/draws", _of_ranks(needed, int(columns["draws"].max())))
 
 
-def _refuse_long_plans(needed: float) -> None:
-    if needed > MOST_PLAN_STEPS:
-        detail = (
-            f"the pipelines to be worked through have {needed:.0f} steps, at most "
-            f"{MOST_PLAN_STEPS} are answered at once: ask with fewer micro-batches or chunks, or "
-            "fewer of them at a time; a batch may take longer"
-        )
-        problem = Problem(pointer="/pipeline", code="too_long_at_once", detail=detail)
-        raise InvalidScenario([problem])
+def _of_plans(needed: float) -> str:
+    return (
+        f"the pipelines to be worked through have {needed:.0f} steps, at most {MOST_PLAN_STEPS} "
+        "are answered at once, fewer where operations are drawn besides: ask with fewer "
+        "micro-batches or chunks, or fewer of them at a time"
+    )
+
+
+def _of_ranks(needed: float, draws: int) -> str:
+    fewer = f"fewer draws than {draws}, " if draws > FEWEST_DRAWS else ""
+    return (
+        f"{needed:.1e} steps of single GPUs would be simulated, at most {MOST_RANK_STEPS:.0e} are "
+        f"answered at once, fewer where pipelines are long: ask with {fewer}fewer GPUs or "
+        "micro-batches, fewer sources of variability, or narrower bounds"
+    )
+
+
+def _too_long(pointer: str, detail: str) -> InvalidScenario:
+    return InvalidScenario([Problem(pointer=pointer, code="too_long_at_once", detail=detail)])

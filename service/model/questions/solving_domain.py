@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from service.model.columns import Columns, columns_of
+from service.model.columns import Columns, Floats, columns_of
 from service.model.fields import Scenario, Strong
-from service.model.plan_lengths import plan_steps
+from service.model.plan_lengths import plan_steps, steps_where_simulated
 from service.model.problems import InvalidScenario, Problem
 from service.model.questions.moved_columns import (
     Number,
@@ -126,12 +126,16 @@ def _sound(whole: Range, scenario: Scenario, base: Columns) -> Range:
 
 def _listed(whole: Range, scenario: Scenario, base: Columns) -> Range:
     values = np.arange(int(whole.lowest), int(whole.highest) + 1, whole.step)
+    if moves_plans(scenario, whole.path):
+        # The rules themselves take their time where operations are drawn.
+        whole, values = _short(whole, values, steps_where_simulated(_moved(base, whole, values)))
     codes = _codes(base, whole.path, values.tolist())
     sound = values[codes == 0]
     if not len(sound):
         raise InvalidScenario([_broken(scenario, whole.path, int(values[0]), int(codes[0]))])
     if moves_plans(scenario, whole.path):
-        whole, sound = _short(whole, base, sound)
+        # No two of these values have the same plan.
+        whole, sound = _short(whole, sound, plan_steps(_moved(base, whole, sound)))
     first, last = int(sound[0]), int(sound[-1])
     found = replace(
         whole,
@@ -150,11 +154,9 @@ def _listed(whole: Range, scenario: Scenario, base: Columns) -> Range:
 
 
 def _short(
-    whole: Range, base: Columns, sound: NDArray[np.int64]
+    whole: Range, sound: NDArray[np.int64], steps: Floats
 ) -> tuple[Range, NDArray[np.int64]]:
     """The values whose pipelines are worked through soon enough, and what ends them."""
-    # No two of these values have the same plan.
-    steps = plan_steps(moved(base, [(whole.path, value) for value in sound.tolist()]))
     short = sound[steps <= MOST_STEPS_OF_A_VALUE]
     if not len(short):
         detail = (
@@ -165,6 +167,10 @@ def _short(
     first, last = int(short[0]), int(short[-1])
     found = whole if first == sound[0] else replace(whole, below=_too_long(first))
     return (found if last == sound[-1] else replace(found, above=_too_long(last))), short
+
+
+def _moved(base: Columns, whole: Range, values: NDArray[np.int64]) -> Columns:
+    return moved(base, [(whole.path, value) for value in values.tolist()])
 
 
 def _too_long(value: int) -> End:

@@ -4,16 +4,23 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
-from service.model.columns import columns_of
+from service.model.columns import Columns, columns_of
 from service.model.fields import Scenario
+from service.model.plan_lengths import plan_steps
 from service.model.problems import InvalidScenario
 from service.model.questions import solving_domain
 from service.model.questions.moved_columns import check_path, step_of_whole, value_of
-from service.model.questions.sampling import MOST_PLAN_STEPS, refuse_long_recursions
+from service.model.questions.sampling import (
+    MOST_PLAN_STEPS,
+    MOST_RANK_STEPS,
+    refuse_long_recursions,
+)
 from service.model.questions.sensitivity import Sensitivities, Sensitivity, sensitivity
 from service.model.questions.solving import Question, Seek, Solution, Target, solve
 from service.model.questions.solving_domain import moves_plans
+from service.model.simulated_points import rank_steps
 from tests.model.piped_scenarios import STEP, piped, put, result
 
 UNEQUAL = [2.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0]
@@ -279,3 +286,41 @@ def test_an_answer_at_once_works_through_no_more_than_it_has_time_for() -> None:
     (problem,) = caught.value.problems
     assert (problem.pointer, problem.code) == ("/pipeline", "too_long_at_once")
     assert str(MOST_PLAN_STEPS) in problem.detail
+
+
+def test_plans_and_draws_count_together() -> None:
+    jitter = {"per_op_jitter": {"kind": "lognormal", "cv": 0.1}, "microbatches": 64}
+    columns = columns_of(piped(jitter, num_gpus=8))
+    plans = plan_steps(columns)[0] / MOST_PLAN_STEPS
+    draws = rank_steps(columns)[0] / MOST_RANK_STEPS
+    times = float(1 / (plans + draws))
+    assert times * max(plans, draws) < 0.95
+    refuse_long_recursions(columns, times * 0.999)
+    with pytest.raises(InvalidScenario) as caught:
+        refuse_long_recursions(columns, times * 1.001)
+    (problem,) = caught.value.problems
+    assert (problem.pointer, problem.code) == ("/draws", "too_long_at_once")
+
+
+def test_sizes_that_take_too_long_are_not_held_against_the_rules(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Where operations are drawn, a rule takes a millisecond of each of 65 536 values."""
+    asked: list[int] = []
+    as_ever = solving_domain.failures
+
+    def counted(columns: Columns) -> NDArray[np.int8]:
+        asked.append(columns.num_points)
+        return as_ever(columns)
+
+    monkeypatch.setattr(solving_domain, "failures", counted)
+    monkeypatch.setattr(solving_domain, "MOST_STEPS_OF_A_VALUE", 100)
+    jitter = {"per_op_jitter": {"kind": "lognormal", "cv": 0.1}}
+    base = piped(jitter, num_gpus=8, draws=16)
+    found = ask(base, "pipeline.microbatches", "largest", "bubble_fraction", at_least=0.01)
+    # M + 8 + M / 5 steps are at most 100 up to M = 76.
+    assert sum(asked) <= 2 * 76
+    assert found.at is not None
+    assert found.at.value == 76
+    assert found.end is not None
+    assert found.end.code == "too_long_at_once"
