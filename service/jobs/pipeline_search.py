@@ -182,6 +182,15 @@ def _notices(scenario: Scenario, found: Found) -> list[Notice]:
     if uneven and any("pipeline.stages" in sized.overrides for sized in found.ranked):
         detail = "the work of each stage is taken to lie evenly inside of it where stages change"
         notices.append(Notice(pointer="/scenario/pipeline", code="work_shared_out", detail=detail))
+    large = sum(each.count for each in found.left_out if each.code == PARAMETERS.code)
+    if large:
+        detail = (
+            f"{large} pipelines were left out because a GPU would hold more parameters than "
+            "max_parameter_ratio allows: as many as in the scenario (1) where it is not given, "
+            "any number where it is null"
+        )
+        where = "/search/max_parameter_ratio"
+        notices.append(Notice(pointer=where, code="parameters_bounded", detail=detail))
     sampled = sum(sized.lost_se > 0 for sized in found.ranked)
     if sampled:
         detail = (

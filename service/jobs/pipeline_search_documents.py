@@ -95,11 +95,11 @@ class CandidatesIn(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             Most,
             Meta(
                 description="Most parameters of a GPU, relative to the scenario: 2 with half the "
-                "stages. `dualpipe` holds them twice."
+                "stages. `dualpipe` holds them twice. Default: 1; null: any."
             ),
         ]
         | None
-    ) = None
+    ) = 1.0
     limit: Annotated[int, Meta(ge=1, le=MAX_ROWS, description="Rows, the best ones.")] = 20
 
 

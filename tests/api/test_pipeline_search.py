@@ -25,6 +25,9 @@ RATE = {
 }
 
 
+ANY_PARAMETERS: dict[str, Any] = {"max_parameter_ratio": None}
+
+
 def searched(client: Client, headers: dict[str, str] | None = None, **body: Any) -> dict[str, Any]:
     answer = client.post(URL, json={"scenario": PIPED, **body}, headers=headers)
     assert answer.status_code == 200, answer.text
@@ -39,9 +42,8 @@ def refused(client: Client, problem_of: ProblemOf, **body: Any) -> dict[str, str
 
 
 def test_each_pipeline_can_be_repeated_from_its_overrides(shared_client: Client) -> None:
-    found = searched(
-        shared_client, search={"stages": [4, 8], "schedules": ["gpipe", "1f1b", "zbv"]}
-    )
+    search = {"stages": [4, 8], "schedules": ["gpipe", "1f1b", "zbv"], **ANY_PARAMETERS}
+    found = searched(shared_client, search=search)
     before = found["result"]
     losses = [row["gpu_hours_lost"] for row in found["pipelines"]]
     assert losses == sorted(losses)
@@ -73,6 +75,7 @@ def test_the_number_of_micro_batches_may_be_kept_instead_of_their_size(
     shared_client: Client,
 ) -> None:
     search = {"stages": [2, 4, 16], "schedules": ["1f1b"], "keep": "microbatches"}
+    search |= ANY_PARAMETERS
     found = searched(shared_client, search=search)
     for row in found["pipelines"]:
         assert row["microbatches"] == 4
@@ -107,13 +110,27 @@ def test_what_is_approximate_is_said(shared_client: Client) -> None:
     uneven["per_op_jitter"] = {"kind": "lognormal", "cv": 0.02}
     slow = [{"count": 1, "speed_fraction": 0.7, "placement": 3}]
     scenario = {**PIPED, "num_gpus": 16, "pipeline": uneven, "slow_groups": slow, "draws": 16}
-    found = searched(
-        shared_client, scenario=scenario, search={"stages": [4], "schedules": ["gpipe"]}
-    )
+    search = {"stages": [4], "schedules": ["gpipe"], **ANY_PARAMETERS}
+    found = searched(shared_client, scenario=scenario, search=search)
     assert [each["code"] for each in found["warnings"]] == [
         *("stages_moved", "work_shared_out", "sampled")
     ]
     assert found["pipelines"][0]["gpu_hours_lost_se"] > 0
+
+
+def test_parameters_are_bounded_by_those_of_the_scenario(shared_client: Client) -> None:
+    sizes = {"stages": [4, 8, 16], "schedules": ["1f1b"]}
+    found = searched(shared_client, search=sizes)
+    assert {row["stages"] for row in found["pipelines"]} == {8, 16}
+    assert [(each["code"], each["count"]) for each in found["left_out"]] == [
+        ("too_many_parameters", 1)
+    ]
+    (said,) = (each for each in found["warnings"] if each["code"] == "parameters_bounded")
+    assert said["pointer"] == "/search/max_parameter_ratio"
+    assert said["detail"].startswith("1 pipelines were left out")
+    lifted = searched(shared_client, search={**sizes, **ANY_PARAMETERS})
+    assert {row["stages"] for row in lifted["pipelines"]} == {4, 8, 16}
+    assert "parameters_bounded" not in {each["code"] for each in lifted["warnings"]}
 
 
 def test_what_cannot_be_searched_is_placed_in_the_request(
