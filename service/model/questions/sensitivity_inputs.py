@@ -19,7 +19,8 @@ from service.model.questions.moved_columns import (
 )
 from service.model.scenario import full
 
-STAGES, WEIGHTS = "pipeline.stages", "pipeline.stage_weights"
+STAGES = "pipeline.stages"
+LISTS_OF_STAGES = ("pipeline.forward_ms", "pipeline.backward_ms", "pipeline.stage_weights")
 Interval = tuple[Number, Number]
 
 # What products of floats are off by: 10 x 1.1 is 11.000000000000002, but no more than 11.
@@ -60,7 +61,7 @@ def inputs_of(
         if path in REFUSED:
             detail = "it is part of the question, not of the job"
             unmoved.append(Unmoved(path=path, value=value, code="refused_path", detail=detail))
-        elif (said := _no_number(value)) is not None:
+        elif (said := _no_number(path, value)) is not None:
             unmoved.append(Unmoved(path=path, value=value, code="not_numeric", detail=said))
         else:
             step = step_of_whole(path, scenario)
@@ -74,12 +75,13 @@ def inputs_of(
     return inputs, unmoved
 
 
-def _no_number(value: Any) -> str | None:
+def _no_number(path: str, value: Any) -> str | None:
     """Why it is no number that could be moved; None where it is one."""
     if isinstance(value, str):
         return f"it is {value!r}, no number"
     if isinstance(value, list):
-        return f"it is a list of {len(value)} numbers, one for each stage"
+        each = ", one for each stage" if path in LISTS_OF_STAGES else ""
+        return f"it is a list of {len(value)} numbers{each}"
     return None
 
 
@@ -124,7 +126,7 @@ def _numbers(document: Any, above: str) -> Iterator[tuple[str, Any]]:
         path = f"{above}{name}"
         leaf = leaf_of(path)
         if leaf is not None:
-            if (holds_number(leaf) or path == WEIGHTS) and value is not None:
+            if (holds_number(leaf) or leaf.dtype == "object") and value is not None:
                 yield path, value
         elif isinstance(value, dict | list):
             yield from _numbers(value, f"{path}.")

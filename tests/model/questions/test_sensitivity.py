@@ -121,6 +121,14 @@ def test_what_cannot_move_is_listed_with_the_reason() -> None:
     assert still["load_ms"].detail == "it is 30, and its interval has no other value"
 
 
+def test_shares_of_buckets_stay_as_they_are_and_say_so() -> None:
+    overlap = {"kind": "buckets", "bucket_shares": [0.5, 0.3, 0.2], "contention_fraction": 0.1}
+    found = found_for({**SCENARIO, "overlap": overlap})
+    (row,) = (row for row in found.unmoved if row.path == "overlap.bucket_shares")
+    assert (row.code, row.detail) == ("not_numeric", "it is a list of 3 numbers")
+    assert row.value == [0.5, 0.3, 0.2]
+
+
 def test_a_scenario_that_loses_nothing_has_no_elasticity() -> None:
     found = sensitivity(decode_scenario({"num_gpus": 8, "compute_ms": 300}), {})
     assert found.lost == 0
