@@ -39,11 +39,12 @@ def is_simulated(columns: Columns) -> Mask:
     return simulated
 
 
-def rank_steps(columns: Columns, *, with_causes: bool = True) -> Floats:
+def rank_steps(columns: Columns, *, with_causes: bool = True, with_spread: bool = True) -> Floats:
     """(points,) steps of single GPUs to draw; 0 where nothing is simulated.
 
     All points must keep the rules. A point is simulated once as it is, and, for its causes, once
-    without each that leaves another in it that varies from step to step.
+    without each that leaves another in it that varies from step to step. The spread of clusters of
+    pipelines is counted beside the causes, unless nobody asks for it.
     """
     found = np.zeros(columns.num_points)
     rows = np.flatnonzero(is_simulated(columns) & ~are_stages_simulated(columns))
@@ -54,11 +55,12 @@ def rank_steps(columns: Columns, *, with_causes: bool = True) -> Floats:
                 rank_steps_needed(fleet, cast("Pattern", fleet.pattern), draws)
                 for fleet in (_simulated(structure.fleet) if with_causes else [structure.fleet])
             )
-    found += operations(columns, with_causes=with_causes) / OPERATIONS_PER_RANK_STEP
+    worked_through = operations(columns, with_causes=with_causes, with_spread=with_spread)
+    found += worked_through / OPERATIONS_PER_RANK_STEP
     return found
 
 
-def operations(columns: Columns, *, with_causes: bool = True) -> Floats:
+def operations(columns: Columns, *, with_causes: bool = True, with_spread: bool = True) -> Floats:
     """(points,) operations of pipelines to work through; 0 where none are simulated.
 
     All points must keep the rules. A replica by itself is worked through as often as the causes are
@@ -75,11 +77,10 @@ def operations(columns: Columns, *, with_causes: bool = True) -> Floats:
                 for fleet in (_piped(structure.fleet) if with_causes else [structure.fleet])
             )
             if with_causes:
-                found[rows[structure.rows]] += (
-                    spread_operations(structure.fleet, draws)
-                    + replica_operations(structure.fleet, draws)
-                    + placement_operations(structure.fleet)
-                )
+                found[rows[structure.rows]] += replica_operations(structure.fleet, draws)
+                found[rows[structure.rows]] += placement_operations(structure.fleet)
+            if with_causes and with_spread:
+                found[rows[structure.rows]] += spread_operations(structure.fleet, draws)
     return found
 
 

@@ -98,7 +98,8 @@ def search(scenario: Scenario, space: Space, bounds: Bounds) -> Found:
     activations = memory_of(columns.part(rows), peaks[rows]).activations_ratio
     rows = rows[_bounded(activations, bounds.activations, ACTIVATIONS, reasons)]
     part = columns.part(rows)
-    costs = plan_steps(part) / MOST_PLAN_STEPS + rank_steps(part) / MOST_RANK_STEPS
+    of_ranks = rank_steps(part, with_spread=False) / MOST_RANK_STEPS
+    costs = plan_steps(part) / MOST_PLAN_STEPS + of_ranks
     rows = rows[_in_time(costs, reasons)]
     part, peaks = columns.part(rows), peaks[rows]
     results = _evaluated(part)
