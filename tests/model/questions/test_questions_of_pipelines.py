@@ -20,6 +20,7 @@ from service.model.questions.sampling import (
 from service.model.questions.sensitivity import Sensitivities, Sensitivity, sensitivity
 from service.model.questions.solving import Question, Seek, Solution, Target, solve
 from service.model.questions.solving_domain import moves_plans
+from service.model.rules import failures
 from service.model.simulated_points import rank_steps
 from tests.model.piped_scenarios import STEP, piped, put, result
 
@@ -307,11 +308,10 @@ def test_sizes_that_take_too_long_are_not_held_against_the_rules(
 ) -> None:
     """Where operations are drawn, a rule takes a millisecond of each of 65 536 values."""
     asked: list[int] = []
-    as_ever = solving_domain.failures
 
     def counted(columns: Columns) -> NDArray[np.int8]:
         asked.append(columns.num_points)
-        return as_ever(columns)
+        return failures(columns)
 
     monkeypatch.setattr(solving_domain, "failures", counted)
     monkeypatch.setattr(solving_domain, "MOST_STEPS_OF_A_VALUE", 100)
