@@ -65,10 +65,10 @@ check: $(STAMP) ## Everything that must be clean before a commit, without the te
 
 test: test-main test-browser ## All tests and the coverage gates
 
-# Half of the tests wait for processes that they kill, stop or start: a process for each core. In the
-# order of the files, since those with the fewest tests take longest and would come last.
+# Half of the tests wait for processes that they kill, stop or start: a process for each core, and one
+# more. In the order of the files, since those with the fewest tests take longest and would come last.
 test-main: $(STAMP)
-	$(BIN)/pytest -n auto --maxprocesses=4 --dist loadfile --no-loadscope-reorder \
+	$(BIN)/pytest -n $(shell expr $$(nproc) + 1) --maxprocesses=4 --dist loadfile --no-loadscope-reorder \
 	  --ignore=tests/browser --cov=service --cov-report=
 	$(BIN)/coverage report --skip-covered --fail-under=$(COVERAGE_FLOOR)
 	$(BIN)/coverage report --include='$(COVERED_WHOLE)' --show-missing --skip-covered --fail-under=100
