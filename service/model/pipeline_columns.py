@@ -72,7 +72,9 @@ def _of_structure(columns: Columns, fleet: Fleet) -> dict[str, Floats]:
     p2p = (steady.mean - straight.mean) * compute
     bubble = np.maximum(1 - whole.busy / whole.mean, 0.0)
     parts = {
-        "imbalance": straight.idle * compute - fill,
+        # Not from the pass without handing on: the worst places of slow GPUs are others there, and
+        # so is what stages have to do.
+        "imbalance": steady.idle * compute - p2p - fill,
         "p2p": p2p,
         "jitter": idle - steady.idle * compute,
     }

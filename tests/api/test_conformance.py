@@ -48,6 +48,14 @@ include-path-regex = "^/v1/evaluations/(remedies|solve|timeline|pipeline-search)
 
 [operations.phases.coverage]
 enabled = false
+
+# Likewise what makes profiles, revisions and batches.
+[[operations]]
+include-path-regex = "^/v1/(cluster-profiles(/[^/]+/revisions)?|scenario-batches)$"
+include-method = "POST"
+
+[operations.phases.coverage]
+enabled = false
 """
 
 

@@ -80,7 +80,7 @@ def test_a_stopped_worker_is_fenced_when_it_wakes_up(database: Database) -> None
         before = read(database, batch_id), workers_of(database, batch_id)
         os.kill(stopped.pid, signal.SIGCONT)
         # Its sessions were ended with what it had in hand: it finds its lock lost, and ends.
-        assert stopped.wait(20) == 75
+        assert stopped.wait() == 75
         assert (read(database, batch_id), workers_of(database, batch_id)) == before
         assert_whole(database, batch_id, 300_000)
         assert set(before[1]) == {asleep, alive}
