@@ -47,12 +47,6 @@ class PipelineShape:
     floor: Floats
     jitter: Source | None = None
 
-    @property
-    def has_slow(self) -> bool:
-        """Whether some point has slow GPUs."""
-        slow = (self.slow_count > 0) & (self.slow_factor > 1)
-        return bool(slow.any())
-
     def part(self, rows: Rows) -> "PipelineShape":
         """Some of the points."""
         taken: dict[str, Any] = {}
