@@ -35,21 +35,24 @@ def known_parts(cluster: OneCluster) -> list[OneCluster]:
 
 def spikes_alone(cluster: OneCluster) -> OneCluster | None:
     """The cluster with nothing but its spikes; None if there are none, or it is not worked out."""
-    shape, fleet = replace(cluster.shape, jitter=None), cluster.fleet
-    if fleet.spikes is None or shape.round_steps[0] > 1:
+    if cluster.fleet.spikes is None or cluster.shape.round_steps[0] > 1:
         return None
-    nowhere = replace(shape, slow_count=np.zeros_like(shape.slow_count))
-    alone = replace(
-        fleet,
+    return next(iter(_worked_out([only_spikes(cluster)])), None)
+
+
+def only_spikes(cluster: OneCluster) -> Fleet:
+    """The fleet with nothing but the spikes that it has."""
+    shape = cluster.shape
+    return replace(
+        cluster.fleet,
         transient=None,
         persistent=None,
         node=None,
         replica=None,
         common=None,
         episodes=None,
-        pipeline=nowhere,
+        pipeline=replace(shape, jitter=None, slow_count=np.zeros_like(shape.slow_count)),
     )
-    return next(iter(_worked_out([alone])), None)
 
 
 def _worked_out(fleets: list[Fleet]) -> list[OneCluster]:

@@ -4,12 +4,12 @@ To first order a round has one spike or none. With the same random numbers that 
 whose expectation is known but for rounds with several, half as probable as its share.
 """
 
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
 from service.model.laws.law import Floats
+from service.model.pipeline.known_parts import only_spikes
 from service.model.pipeline.one_cluster import OneCluster, clusters_of
 
 # Rounds of a draw with a spike: where so many are expected, sampling sees what they do.
@@ -54,18 +54,7 @@ def rare_spikes(cluster: OneCluster, num_draws: int) -> RareSpikes | None:
     makespan = cluster.makespans(factor)
     step = makespan[0] + (makespan - makespan[0]) / num_steps
     share = np.full(cluster.stages, some / cluster.stages)
-    nowhere = replace(shape, jitter=None, slow_count=np.zeros_like(shape.slow_count))
-    alone = replace(
-        fleet,
-        transient=None,
-        persistent=None,
-        node=None,
-        replica=None,
-        common=None,
-        episodes=None,
-        pipeline=nowhere,
-    )
-    (part,) = clusters_of(alone)
+    (part,) = clusters_of(only_spikes(cluster))
     probability = np.concatenate([[1 - some], share])
     return RareSpikes(
         part=part,
