@@ -10,7 +10,7 @@ from service.model.piped_fleets import beside, with_nominal_step
 from service.model.pipeline.simulate import Piped, simulate_pipelines
 from service.model.pipelines import nominal_pipeline
 from service.model.results import METHODS
-from service.model.slowest.barrier import PROBABILITIES, Slowest
+from service.model.slowest.barrier import Slowest, mean_only
 from service.model.times import compute_ms
 
 CLOSED_FORM, MONTE_CARLO, RECURSION = (
@@ -36,7 +36,7 @@ def piped_factors(columns: Columns, fleet: Fleet) -> tuple[Factors, Codes]:
 
     makespan = _not_below(fleet, found.rest, _ratio(columns, nominal_pipeline(columns).makespan_ms))
     factors = Factors(
-        slowest=_mean_only(makespan),
+        slowest=mean_only(makespan),
         step=step,
         rest=makespan + _ratio(columns, beside(columns).rest_shift),
         without=without_causes(fleet, step, expected),
@@ -50,7 +50,7 @@ def as_makespans(columns: Columns, factors: Factors, method: Codes) -> tuple[Fac
     makespan = factors.rest - _ratio(columns, beside(columns).rest_shift)
     closed = (method == CLOSED_FORM) & ~nominal_pipeline(columns).is_closed
     replaced = Factors(
-        slowest=_mean_only(makespan),
+        slowest=mean_only(makespan),
         step=factors.step,
         rest=factors.rest,
         without=factors.without,
@@ -80,8 +80,3 @@ def _not_below(fleet: Fleet, found: Floats, nominal: Floats) -> Floats:
 def _ratio(columns: Columns, ms: Floats) -> Floats:
     ratio: Floats = ms / compute_ms(columns)
     return ratio
-
-
-def _mean_only(mean: Floats) -> Slowest:
-    unknown = np.full((len(mean), len(PROBABILITIES)), np.nan)
-    return Slowest(mean=mean, quantiles=unknown, variance=unknown[:, 0])

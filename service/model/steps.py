@@ -21,7 +21,14 @@ from service.model.recursion.simulate import simulate
 from service.model.recursion.simulated import Simulated
 from service.model.results import METHODS
 from service.model.round_means import with_round_means
-from service.model.slowest.barrier import PROBABILITIES, Groups, Slowest, excess_of, slowest_of
+from service.model.slowest.barrier import (
+    PROBABILITIES,
+    Groups,
+    Slowest,
+    excess_of,
+    mean_only,
+    slowest_of,
+)
 from service.model.slowest.pooled import pooled_parts, pooled_slowest
 from service.model.slowest.removal import slowest_class
 from service.model.slowest.sizes import slowest_of_sizes
@@ -150,11 +157,11 @@ def _of_distinct(columns: Columns, fleet: Fleet) -> tuple[Factors, Codes]:
         return factors, _everywhere(QUADRATURE, columns)
     # Who stands by depends on the whole cluster: no product of ranks, hence no step quantiles.
     spread = _of_clusters(columns, averaged)
-    step = _mean_only(spread.mean)
+    step = mean_only(spread.mean)
     factors = _factors(columns, fleet, step, step, spread.mean_se)
     if averaged.lines is not None:
         barrier = _weighed_alike(columns, replace(averaged, lines=None), spread.mean)
-        factors = replace(factors, slowest=_mean_only(barrier))
+        factors = replace(factors, slowest=mean_only(barrier))
         if averaged.rest_lines is not None and averaged.episodes is not None:
             rest = replace(averaged, lines=averaged.rest_lines, rest_lines=None)
             factors = replace(factors, rest=_weighed_alike(columns, rest, spread.mean))
@@ -209,19 +216,14 @@ def _nominal(fleet: Fleet) -> Floats:
     return fleet.step_at(np.ones(fleet.num_points))
 
 
-def _mean_only(mean: Floats) -> Slowest:
-    unknown = np.full((len(mean), len(PROBABILITIES)), np.nan)
-    return Slowest(mean=mean, quantiles=unknown, variance=unknown[:, 0])
-
-
 def _simulated(columns: Columns, fleet: Fleet) -> Factors:
     """Where nobody waits for all: the slowest GPU is the one that is for good."""
     found = _recursion(columns, fleet)
     lasting = replace(fleet, **PER_STEP, lines=None, pattern=None, round_steps=None)
-    slowest = _mean_only(_expected(columns, lasting))
+    slowest = mean_only(_expected(columns, lasting))
     # Chance never makes steps shorter (Jensen): the noise of the sampling may.
     nominal = _nominal(fleet)
-    step = _mean_only(np.maximum(found.mean - fleet.outside_ratio, nominal))
+    step = mean_only(np.maximum(found.mean - fleet.outside_ratio, nominal))
     return _factors(columns, fleet, slowest, step, found.mean_se)
 
 

@@ -53,6 +53,12 @@ class Slowest:
         )
 
 
+def mean_only(mean: Floats) -> Slowest:
+    """Of which nothing but the mean, (points,), is known."""
+    unknown = np.full((len(mean), len(PROBABILITIES)), np.nan)
+    return Slowest(mean=mean, quantiles=unknown, variance=unknown[:, 0])
+
+
 class Groups(NamedTuple):
     """`points` mixtures of groups of one law: num_gpus and mean (groups, points).
 
