@@ -22,6 +22,16 @@ from sqlalchemy import (
 )
 
 from service.db.access_tables import api_key, audit_chain, audit_event, usage_window
+from service.db.schedule_tables import (
+    delivery,
+    delivery_attempt,
+    loss_change,
+    report,
+    schedule,
+    schedule_backfill,
+    schedule_run,
+    webhook_endpoint,
+)
 from service.db.table_parts import bulk_identity, identity, metadata, utc_now
 from service.db.types import DecimalText, UtcDateTime
 
@@ -35,21 +45,29 @@ __all__ = [
     "chunk_piece",
     "cluster_profile",
     "cluster_profile_revision",
+    "delivery",
+    "delivery_attempt",
     "export_file",
     "export_part",
     "gpu_hour_rate",
     "gpu_hour_rate_key",
     "idempotency_key",
+    "loss_change",
     "metadata",
     "pricing",
     "pricing_line",
     "publication",
+    "report",
     "result_block",
     "result_summary",
     "scenario_batch",
+    "schedule",
+    "schedule_backfill",
+    "schedule_run",
     "team",
     "usage_window",
     "utc_now",
+    "webhook_endpoint",
     "worker",
 ]
 

@@ -1,0 +1,247 @@
+"""The document of a loss report: what every format of it is made from, in any language.
+
+Sentences are codes with parameters, so that they can be said in another language; `detail` says
+them in English. Hours are of 30 days wherever a name says so, else of each item's own window.
+Totals are sums over headline points (design page "Decisions", 9).
+"""
+
+from datetime import date, datetime
+from typing import Annotated, Literal
+from uuid import UUID
+
+from msgspec import Meta, Struct
+
+from service.reports.changes import Change
+from service.reports.cost_changes import CostChange
+from service.reports.money import CostStatus, Money
+
+SCHEMA = "trainard-loss-report/1"
+
+CauseKind = Literal[
+    "profile_revision", "model_version", "calibration", "template", "window", "joint", "sampling"
+]
+BudgetStatus = Literal["within", "over", "unknown", "withheld"]
+
+
+class ReportNotice(Struct, frozen=True, kw_only=True):
+    """Something that the reader must know: its code, what it is about, and an English sentence."""
+
+    code: str
+    detail: str
+    params: dict[str, str | int | float | None] = {}
+    pointer: str = ""
+
+
+class ReportRun(Struct, frozen=True, kw_only=True):
+    """The run of a schedule that is reported on."""
+
+    schedule_id: UUID
+    schedule: Annotated[str, Meta(description="Slug of the schedule.")]
+    run_id: UUID
+    kind: str
+    attempt: int
+    scheduled_for: datetime
+    local_time: str
+    zone: str
+    tzdata_version: str
+
+
+class ReportBatch(Struct, frozen=True, kw_only=True):
+    """One side of the report."""
+
+    batch_id: UUID
+    name: str
+    state: str
+    start_on: date
+    currency: str | None
+    pricing: Annotated[int, Meta(description="Number of the pricing shown.")]
+    rates_as_of: datetime | None
+    model_version: str
+    input_digest: str
+    created_at: datetime
+    ended_at: datetime | None
+    items_total: int
+    points_total: int
+    points_failed: int
+    items_without_headline: int
+    run_id: UUID | None
+    scheduled_for: datetime | None
+    reused_from: UUID | None
+
+
+class RateChange(Struct, frozen=True, kw_only=True):
+    """A rate that prices one side or both; the effects of all add up to the price effect."""
+
+    rate_id: str
+    gpu_type: str | None
+    cost_center: str | None
+    price_per_gpu_hour: Money
+    past_days: int
+    new_days: int
+    effect: Money | None
+
+
+class VolumeCause(Struct, frozen=True, kw_only=True):
+    """One reason why the GPU-hours moved; all of them sum to the difference.
+
+    - `cause`: `profile_revision` (`detail` slug@a -> slug@b), `template` (what the schedule or
+      batch says beside the profile), `model_version`, `calibration` (a revision that came from
+      one), `window` (length of the window), `joint` (what could not be told apart), `sampling`
+      (differences of drawn numbers below two standard errors);
+    - `path`: the input that moved, with both values as JSON; null where it is not a single input.
+    """
+
+    cause: CauseKind
+    detail: str
+    path: str | None
+    past: str | None
+    new: str | None
+    gpu_hours_per_30_days: float
+
+
+class Headline(Struct, frozen=True, kw_only=True):
+    """All headline points together, on 30 days.
+
+    The change is of the items that both sides have (`items_compared`); `gpu_hours_lost` and
+    `cost_of_loss` are of all items of this batch.
+    """
+
+    items: int
+    items_compared: int
+    gpu_hours_available_per_30_days: float
+    gpu_hours_lost_per_30_days: float
+    gpu_hours_lost_se_per_30_days: float | None
+    loss_fraction: Annotated[float, Meta(description="Of the GPU-hours available.")]
+    gpu_hours_not_useful_per_30_days: float
+    cost_of_loss_per_30_days: Money | None
+    cost_status: CostStatus
+    gpu_hours_lost_change: Change | None
+    cost_of_loss_change: CostChange | None
+    volume: list[VolumeCause]
+    rates: list[RateChange]
+
+
+class WaterfallStep(Struct, frozen=True, kw_only=True):
+    """A cause of decisions 2, summed over headline points, on 30 days."""
+
+    column: Annotated[str, Meta(description="gpu_hours_useful, gpu_hours_transient, …")]
+    gpu_hours_per_30_days: float
+    past_gpu_hours_per_30_days: float | None
+    cost_per_30_days: Money | None
+
+
+class ReportItem(Struct, frozen=True, kw_only=True):
+    """One item of the batch: its headline point, or why it has none."""
+
+    custom_id: str
+    name: str
+    profile: str | None
+    profile_revision: int | None
+    result_id: str | None
+    missing: Annotated[
+        str | None, Meta(description="no_headline, failed, not_computed; null: it has numbers.")
+    ]
+    start_on: date
+    period_days: int
+    num_gpus: int | None
+    step_mean_ms: float | None
+    ideal_step_ms: float | None
+    efficiency_fraction: float | None
+    gpu_hours_available: float | None
+    gpu_hours_lost: float | None
+    gpu_hours_lost_p10: float | None
+    gpu_hours_lost_p90: float | None
+    gpu_hours_lost_se: float | None
+    gpu_hours_lost_per_30_days: float | None
+    method: str | None
+    cost_of_loss: Money | None
+    cost_of_loss_per_30_days: Money | None
+    cost_status: CostStatus
+    unpriced_days: int | None
+    change: Change | None
+    cost_change: CostChange | None
+    volume: list[VolumeCause]
+    rates: list[RateChange]
+    causes: Annotated[
+        dict[str, float],
+        Meta(description="GPU-hours of the item's window by attribution column, without zeros."),
+    ]
+
+
+class Mover(Struct, frozen=True, kw_only=True):
+    """An item whose loss moved most, or that appeared or went."""
+
+    custom_id: str
+    name: str
+    profile: str | None
+    kind: Literal["changed", "appeared", "gone"]
+    past_gpu_hours_lost_per_30_days: float | None
+    new_gpu_hours_lost_per_30_days: float | None
+    difference_per_30_days: float
+    relative: float | None
+    cost_difference_per_30_days: Money | None
+    main_cause: VolumeCause | None
+
+
+class ReportRemedy(Struct, frozen=True, kw_only=True):
+    """What one remedy would give back to one item, over the item's window."""
+
+    custom_id: str
+    name: str
+    kind: str
+    setting: str | None
+    gpu_hours_given_back: float
+    gpu_hours_given_back_se: float
+    gpu_hours_given_back_per_30_days: float
+    cost_given_back_per_30_days: Money | None
+    cost_status: CostStatus
+
+
+class BudgetOutcome(Struct, frozen=True, kw_only=True):
+    """The budget and what it was held against, on 30 days.
+
+    `unknown`: money is not known (no rate, or partly priced). `withheld`: it is a budget of money
+    and the reader may not see any; then its numbers are null.
+    """
+
+    status: BudgetStatus
+    gpu_hours_lost_per_30_days: float | None
+    gpu_hours_budget_per_30_days: float | None
+    cost_of_loss_per_30_days: Money | None
+    cost_budget_per_30_days: Money | None
+
+
+class Reproduce(Struct, frozen=True, kw_only=True):
+    """How to get the same numbers again."""
+
+    commands: list[str]
+    model_version: str
+    input_digest: str
+    seeds: list[int]
+    profiles: Annotated[list[str], Meta(description="slug@revision, as computed.")]
+    rate_ids: list[str]
+    rates_as_of: datetime | None
+    trainard_version: str
+
+
+class LossReport(Struct, frozen=True, kw_only=True):
+    """One report. What it says never changes; another pricing is another report."""
+
+    report_id: UUID
+    schema: str
+    name: str
+    made_at: datetime
+    run: ReportRun | None
+    batch: ReportBatch
+    baseline: ReportBatch | None
+    baseline_missing: Annotated[
+        str | None, Meta(description="Why it is compared with nothing: none_asked, no_earlier_run…")
+    ]
+    headline: Headline
+    waterfall: list[WaterfallStep]
+    items: list[ReportItem]
+    movers: list[Mover]
+    remedies: list[ReportRemedy]
+    warnings: list[ReportNotice]
+    budget: BudgetOutcome | None
+    reproduce: Reproduce
