@@ -80,8 +80,7 @@ def create_app(settings: Settings, database: Database | None = None) -> Litestar
     engine = Runtime(
         opened,
         processes=settings.compute_processes,
-        retention_days=settings.retention_days,
-        audit_retention_days=settings.audit_retention_days,
+        settings=settings,
     )
 
     @asynccontextmanager

@@ -5,6 +5,7 @@ import ipaddress
 import os
 import re
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import msgspec
@@ -42,6 +43,9 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     header_s: int = 10
     body_s: int = 60
     connections: int = 2_000
+    schedules: int = 500
+    schedule_interval_minutes: int = 15
+    webhook_endpoints: int = 100
 
 
 class Oidc(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,6 +68,28 @@ class Oidc(msgspec.Struct, frozen=True, kw_only=True):
     name_claim: str = "email"
 
 
+class Deliveries(msgspec.Struct, frozen=True, kw_only=True):
+    """How reports leave the service; what is not set up cannot be asked for.
+
+    - `public_url`: where readers reach this service, for links in messages;
+    - `folder`: directory deliveries write beneath it only; empty: there are none;
+    - `smtp_url`: `smtp://user:password@host:587` (STARTTLS), `smtps://…` (TLS at once) or
+      `smtp+plain://…` (no TLS; loopback only); `email_from` and the `email_domains` that mail may
+      go to (empty: any) beside it;
+    - `egress`: private networks that webhooks may reach all the same, such as 10.1.0.0/16;
+    - `secrets_key`: encrypts webhook secrets at rest (Fernet keys, the newest first, by comma);
+      empty: they lie in the database as they are.
+    """
+
+    public_url: str = ""
+    folder: str = ""
+    smtp_url: str = ""
+    email_from: str = ""
+    email_domains: tuple[str, ...] = ()
+    egress: tuple[str, ...] = ()
+    secrets_key: str = ""
+
+
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that may differ between two installations.
 
@@ -73,7 +99,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     collector at `otlp_endpoint`, such as http://collector:4318; empty: nowhere. Events of the
     audit trail are removed after `audit_retention_days`; 0 keeps them for ever. Forwarded headers
     are believed from the addresses `trusted_proxies` only; pages of `cors_origins` may call the
-    API. With `public_metrics` /metrics needs no key.
+    API. With `public_metrics` /metrics needs no key. Reports older than `report_retention_days`
+    and the log of deliveries older than `delivery_retention_days` are removed; 0 keeps them.
     """
 
     database_url: str = DEFAULT_DATABASE_URL
@@ -86,6 +113,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     cors_origins: tuple[str, ...] = ()
     public_metrics: bool = False
     oidc: Oidc = Oidc()
+    deliveries: Deliveries = Deliveries()
+    report_retention_days: int = 0
+    delivery_retention_days: int = 90
     log_level: str = "INFO"
     limits: Limits = Limits()
 
@@ -98,6 +128,7 @@ def read_settings(environment: Mapping[str, str] = os.environ) -> Settings:
         if (text := environment.get(variable := f"TRAINARD_{field.upper()}"))
     }
     found["oidc"] = _oidc(environment)
+    found["deliveries"] = _deliveries(environment)
     limits = {
         name: _count(variable, environment[variable])
         for name in Limits.__struct_fields__
@@ -209,6 +240,48 @@ def _oidc(environment: Mapping[str, str]) -> Oidc:
     return msgspec.convert(found, Oidc)
 
 
+def _deliveries(environment: Mapping[str, str]) -> Deliveries:
+    """How reports leave the service; raises `ValueError` that names the variable."""
+    found: dict[str, object] = {
+        field: read(variable, text)
+        for field, (variable, read) in _DELIVERY_READERS.items()
+        if (text := environment.get(variable, "").strip())
+    }
+    if "smtp_url" in found and "email_from" not in found:
+        raise ValueError("TRAINARD_EMAIL_FROM is missing: mail needs a sender")
+    return msgspec.convert(found, Deliveries)
+
+
+def _public_url(variable: str, url: str) -> str:
+    parts = urlsplit(url)
+    if parts.scheme not in {"http", "https"} or not parts.hostname or parts.query or parts.fragment:
+        raise ValueError(
+            f"{variable} is {url!r}, but must be the address of this service for its readers, such "
+            "as https://trainard.example"
+        )
+    return url.rstrip("/")
+
+
+def _folder(variable: str, path: str) -> str:
+    if not Path(path).is_absolute():
+        raise ValueError(f"{variable} is {path!r}, but must be an absolute path")
+    return path
+
+
+def _smtp(variable: str, url: str) -> str:
+    parts = urlsplit(url)
+    kinds = ("smtp", "smtps", "smtp+plain")
+    if parts.scheme not in kinds or not parts.hostname or parts.path not in {"", "/"}:
+        # Not shown: it may hold a password.
+        raise ValueError(
+            f"{variable} must be smtp://user:password@host:587 (STARTTLS), smtps://… (TLS at "
+            "once) or smtp+plain://… (no TLS, loopback only)"
+        )
+    if parts.scheme == "smtp+plain" and parts.hostname not in {"localhost", "127.0.0.1", "::1"}:
+        raise ValueError(f"{variable}: mail goes without TLS to this machine only")
+    return url
+
+
 def _demand_https(variable: str, url: str) -> None:
     parts = urlsplit(url)
     loopback = parts.hostname in {"localhost", "127.0.0.1", "::1"}
@@ -245,4 +318,15 @@ _READERS: dict[str, Callable[[str, str], object]] = {
     "cors_origins": _origins,
     "public_metrics": _switch,
     "log_level": _level,
+    "report_retention_days": _count,
+    "delivery_retention_days": _count,
+}
+_DELIVERY_READERS: dict[str, tuple[str, Callable[[str, str], object]]] = {
+    "public_url": ("TRAINARD_PUBLIC_URL", _public_url),
+    "folder": ("TRAINARD_DELIVERY_FOLDER", _folder),
+    "smtp_url": ("TRAINARD_SMTP_URL", _smtp),
+    "email_from": ("TRAINARD_EMAIL_FROM", _text),
+    "email_domains": ("TRAINARD_EMAIL_DOMAINS", _names),
+    "egress": ("TRAINARD_WEBHOOK_EGRESS", _networks),
+    "secrets_key": ("TRAINARD_SECRETS_KEY", _text),
 }

@@ -2,7 +2,7 @@
 
 import pytest
 
-from service.settings import Limits, Oidc, Settings, read_settings
+from service.settings import Deliveries, Limits, Oidc, Settings, read_settings
 
 
 def test_nothing_set_is_the_defaults() -> None:
@@ -100,3 +100,54 @@ def test_tokens_need_more_than_an_audience() -> None:
     with pytest.raises(ValueError, match="TRAINARD_OIDC_ISSUER is missing"):
         read_settings({"TRAINARD_OIDC_AUDIENCE": "trainard"})
     assert read_settings({"TRAINARD_OIDC_ISSUER": ""}) == Settings()
+
+
+def test_deliveries_are_set_by_variables() -> None:
+    found = read_settings(
+        {
+            "TRAINARD_PUBLIC_URL": "https://trainard.example/",
+            "TRAINARD_DELIVERY_FOLDER": "/srv/reports",
+            "TRAINARD_SMTP_URL": "smtp://mailer:secret@mail.example:587",
+            "TRAINARD_EMAIL_FROM": "trainard@example.org",
+            "TRAINARD_EMAIL_DOMAINS": "example.org, example.com",
+            "TRAINARD_WEBHOOK_EGRESS": "10.1.0.0/16",
+            "TRAINARD_REPORT_RETENTION_DAYS": "3650",
+            "TRAINARD_DELIVERY_RETENTION_DAYS": "0",
+        }
+    )
+    assert found.deliveries == Deliveries(
+        public_url="https://trainard.example",
+        folder="/srv/reports",
+        smtp_url="smtp://mailer:secret@mail.example:587",
+        email_from="trainard@example.org",
+        email_domains=("example.org", "example.com"),
+        egress=("10.1.0.0/16",),
+    )
+    assert (found.report_retention_days, found.delivery_retention_days) == (3650, 0)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("PUBLIC_URL", "trainard.example"),
+        ("PUBLIC_URL", "https://trainard.example/?key=1"),
+        ("DELIVERY_FOLDER", "reports"),
+        ("SMTP_URL", "mail.example:25"),
+        ("SMTP_URL", "smtp+plain://mail.example:25"),
+        ("WEBHOOK_EGRESS", "0.0.0.0/0"),
+    ],
+)
+def test_a_malformed_setting_of_deliveries_is_named(name: str, value: str) -> None:
+    with pytest.raises(ValueError, match=f"TRAINARD_{name}"):
+        read_settings({"TRAINARD_EMAIL_FROM": "a@example.org", f"TRAINARD_{name}": value})
+
+
+def test_mail_needs_a_sender() -> None:
+    with pytest.raises(ValueError, match="TRAINARD_EMAIL_FROM is missing"):
+        read_settings({"TRAINARD_SMTP_URL": "smtps://mail.example"})
+
+
+def test_a_password_of_mail_is_not_told() -> None:
+    with pytest.raises(ValueError, match="TRAINARD_SMTP_URL") as refused:
+        read_settings({"TRAINARD_SMTP_URL": "http://me:hunter2@mail.example"})
+    assert "hunter2" not in str(refused.value)

@@ -80,11 +80,22 @@ class ShownLimits(msgspec.Struct, frozen=True, kw_only=True):
         int, msgspec.Meta(description="From there to the end of the body; slower is 408.")
     ]
     connections: Annotated[int, msgspec.Meta(description="Open at the same time; more are 503.")]
+    schedules: Annotated[int, msgspec.Meta(description="Of a team, paused ones too.")]
+    schedule_interval_minutes: Annotated[
+        int, msgspec.Meta(description="Slots of a schedule are at least so far apart.")
+    ]
+    webhook_endpoints: Annotated[int, msgspec.Meta(description="Of a team.")]
     nesting: Annotated[int, msgspec.Meta(description="Levels of objects and lists in a body.")]
     ranks: int
     retention_days: Annotated[
         int,
         msgspec.Meta(description="Batches that ended longer ago are deleted; 0: kept for ever."),
+    ]
+    report_retention_days: Annotated[
+        int, msgspec.Meta(description="The same of reports; 0: kept for ever.")
+    ]
+    delivery_retention_days: Annotated[
+        int, msgspec.Meta(description="The same of the log of deliveries; 0: kept for ever.")
     ]
 
 
@@ -248,6 +259,8 @@ async def get_meta(request: ApiRequest) -> ApiResponse:
                 nesting=MAX_DEPTH,
                 ranks=MAX_RANKS,
                 retention_days=settings.retention_days,
+                report_retention_days=settings.report_retention_days,
+                delivery_retention_days=settings.delivery_retention_days,
             ),
             migration=migration_head(),
         )

@@ -74,8 +74,7 @@ def _work(
         database,
         role="worker",
         processes=number,
-        retention_days=settings.retention_days,
-        audit_retention_days=settings.audit_retention_days,
+        settings=settings,
         on_lock_lost=_start_anew,
     )
     try:

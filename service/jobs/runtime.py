@@ -19,7 +19,9 @@ from service.db.job_engine import job_file
 from service.db.process_locks import FileLock, LockLostError, SessionLock
 from service.jobs import audit_pruning, kept_answers, sweeper
 from service.jobs.audit_sealing import Sealer
+from service.jobs.duties import Duty
 from service.jobs.engine import Engine
+from service.settings import Settings
 
 Role = Literal["embedded", "worker", "client"]
 
@@ -28,6 +30,8 @@ REAP_EVERY_S = 2.0
 HEARTBEAT_EVERY_S = 3.0
 TIDY_EVERY_S = 60.0
 LOCK_LOST_EXIT_CODE = 75
+
+DEFAULTS = Settings()
 
 log = structlog.get_logger()
 
@@ -45,16 +49,16 @@ class Runtime:
         *,
         role: Role | None = None,
         processes: int = 0,
-        retention_days: int = 0,
-        audit_retention_days: int = 0,
+        settings: Settings = DEFAULTS,
         on_lock_lost: Callable[[], None] = _end_process,
     ) -> None:
         self.role: Role = role or ("embedded" if database.is_sqlite else "client")
         self.engine = Engine(database, processes=processes)
         self._database = database
-        self._retention_days = retention_days
-        self._audit_retention_days = audit_retention_days
+        self._settings = settings
         self._sealer = Sealer(database)
+        # Of every role: slots and deliveries are taken by transactions, not by places.
+        self._duties: tuple[Duty, ...] = ()
         self._on_lock_lost = on_lock_lost
         self._wake = threading.Event()
         self._stopping = threading.Event()
@@ -82,11 +86,15 @@ class Runtime:
         # Of every role, and of a process that waits for another one's lock too: each of them
         # makes changes, and their events must not wait for somebody else.
         self._sealer.start()
+        for duty in self._duties:
+            duty.start()
 
     def stop(self) -> None:
         """Drain and hand over: what is in hand is finished, the rest is left to others."""
         self._stopping.set()
         self._wake.set()
+        for duty in self._duties:
+            duty.stop()
         if self._thread is not None:
             self._thread.join()
         self.engine.stop()
@@ -124,6 +132,8 @@ class Runtime:
     def wake(self) -> None:
         """A batch, a cancellation or a task was committed: look now. Returns at once."""
         self._wake.set()
+        for duty in self._duties:
+            duty.wake()
 
     def _loop(self) -> None:
         while not self._stopping.is_set():
@@ -169,9 +179,9 @@ class Runtime:
             sweeper.tidy(self.engine)
 
     def _remove_old(self) -> None:
-        if self._retention_days:
-            sweeper.expire(self.engine, self._retention_days)
-        audit_pruning.apply_retention(self._database, self._audit_retention_days)
+        if self._settings.retention_days:
+            sweeper.expire(self.engine, self._settings.retention_days)
+        audit_pruning.apply_retention(self._database, self._settings.audit_retention_days)
         kept_answers.forget_old(self._database)
 
     def _is_first(self, file: FileLock) -> bool:

@@ -15,6 +15,9 @@ Scope = Literal[
     "exports:create",
     "profiles:write",
     "batches:write",
+    "schedules:read",
+    "schedules:write",
+    "webhooks:write",
     "costs:read",
     "costs:write",
     "costs:approve",
@@ -39,10 +42,12 @@ _READING: Final[frozenset[Scope]] = _only(
     "results:read",
     "evaluations:run",
     "exports:create",
+    "schedules:read",
 )
-_PLANNING: Final[frozenset[Scope]] = _READING | _only("profiles:write", "batches:write")
-_FINANCE: Final[frozenset[Scope]] = _READING | _only(
-    "batches:write", "costs:read", "costs:write", "costs:approve"
+_NIGHTLY: Final[frozenset[Scope]] = _only("schedules:write", "webhooks:write")
+_PLANNING: Final[frozenset[Scope]] = _READING | _NIGHTLY | _only("profiles:write", "batches:write")
+_FINANCE: Final[frozenset[Scope]] = (
+    _READING | _NIGHTLY | _only("batches:write", "costs:read", "costs:write", "costs:approve")
 )
 
 # What a role holds when nothing else is said.

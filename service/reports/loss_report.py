@@ -81,6 +81,15 @@ class RateChange(Struct, frozen=True, kw_only=True):
     effect: Money | None
 
 
+class PricedDays(Struct, frozen=True, kw_only=True):
+    """Consecutive days of an item's window that one rate prices, or none does (both null)."""
+
+    first_on: date
+    days: int
+    rate_id: str | None
+    price_per_gpu_hour: Money | None
+
+
 class VolumeCause(Struct, frozen=True, kw_only=True):
     """One reason why the GPU-hours moved; all of them sum to the difference.
 
@@ -162,6 +171,9 @@ class ReportItem(Struct, frozen=True, kw_only=True):
     cost_change: CostChange | None
     volume: list[VolumeCause]
     rates: list[RateChange]
+    gpu_type: str | None
+    cost_center: str | None
+    price_days: Annotated[list[PricedDays], Meta(description="The whole window, first day first.")]
     causes: Annotated[
         dict[str, float],
         Meta(description="GPU-hours of the item's window by attribution column, without zeros."),

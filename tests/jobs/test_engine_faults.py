@@ -27,6 +27,7 @@ from service.jobs.engine import Engine
 from service.jobs.planning import CHUNK_POINTS
 from service.jobs.runtime import Runtime
 from service.model import kernel
+from service.settings import Settings
 from tests.jobs.batch_bodies import cancel, read
 from tests.jobs.completed import complete
 from tests.jobs.engine_processes import (
@@ -273,7 +274,7 @@ def test_an_idle_service_deletes_what_is_past_its_retention(sqlite_database: Dat
         connection.execute(update(scenario_batch).values(ended_at=long_ago))
     kept = submit_grid(sqlite_database, 100)
     complete(sqlite_database)
-    runtime = Runtime(sqlite_database, retention_days=30)
+    runtime = Runtime(sqlite_database, settings=Settings(retention_days=30))
     runtime.start()
 
     def is_gone() -> bool:
