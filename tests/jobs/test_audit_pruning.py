@@ -8,6 +8,7 @@ from service.jobs.audit_checks import Head
 from service.jobs.audit_pruning import apply_retention, count, prune
 from service.jobs.audit_sealing import seal
 from service.jobs.runtime import Runtime
+from service.settings import Settings
 from tests.jobs.audit_trails import age, change_chain, checked, events, kinds, record, remove
 
 
@@ -104,7 +105,7 @@ def test_retention_removes_and_says_so_at_most_once_a_day(database: Database) ->
 
 
 def test_a_service_with_retention_prunes(old: Database) -> None:
-    runtime = Runtime(old, audit_retention_days=30)
+    runtime = Runtime(old, settings=Settings(audit_retention_days=30))
     runtime.start()
     runtime.stop()
     assert [event.sequence for event in events(old)] == [6, 7, 8, 9]
