@@ -77,6 +77,7 @@ def upgrade() -> None:
         sa.Column("newest_first", sa.Boolean(), nullable=False),
         sa.Column("max_running", sa.Integer(), nullable=False),
         sa.Column("num_slots", sa.Integer(), nullable=False),
+        sa.Column("deliver", sa.Boolean(), nullable=False),
         sa.Column("canceled_at", UtcDateTime(), nullable=True),
         sa.ForeignKeyConstraint(
             ["schedule_id"], ["schedule.id"], name=op.f("fk_schedule_backfill_schedule_id")
@@ -111,6 +112,7 @@ def upgrade() -> None:
         sa.Column("batch_id", sa.Uuid(), nullable=True),
         sa.Column("report_id", sa.Uuid(), nullable=True),
         sa.Column("baseline_run_id", sa.Uuid(), nullable=True),
+        sa.Column("baseline_missing", sa.String(length=40), nullable=True),
         sa.Column("earlier_batches", sa.JSON(), nullable=False),
         sa.Column("tzdata_version", sa.String(length=16), nullable=False),
         sa.Column("warnings", sa.JSON(), nullable=False),

@@ -54,6 +54,8 @@ schedule_backfill = Table(
     Column("newest_first", Boolean, nullable=False),
     Column("max_running", Integer, nullable=False),
     Column("num_slots", Integer, nullable=False),
+    # Whether its runs are delivered as those of every night are
+    Column("deliver", Boolean, nullable=False),
     Column("canceled_at", UtcDateTime),
     Index("ix_schedule_backfill_schedule_id", "schedule_id"),
 )
@@ -83,7 +85,9 @@ schedule_run = Table(
     Column("batch_id", Uuid),
     Column("report_id", Uuid),
     Column("baseline_run_id", Uuid),
-    # Batches of earlier attempts
+    # Why it is compared with nothing, where it has a report and no baseline
+    Column("baseline_missing", String(40)),
+    # What is left of earlier attempts: [{attempt, state, batch_id, report_id, ended_at}]
     Column("earlier_batches", JSON, nullable=False),
     Column("tzdata_version", String(16), nullable=False),
     Column("warnings", JSON, nullable=False),

@@ -1,0 +1,121 @@
+"""The ledger of slots: reading its rows, and moving them from state to state."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import msgspec
+from sqlalchemy import Connection, Row, Select, and_, or_, select, update
+
+from service.db.schedule_tables import schedule, schedule_run
+
+
+class RunFilter(msgspec.Struct, frozen=True, kw_only=True):
+    """Which runs a list holds; what is not given does not filter."""
+
+    state: str | None = None
+    kind: str | None = None
+    backfill_id: UUID | None = None
+    scheduled_after: datetime | None = None
+    scheduled_before: datetime | None = None
+
+
+def get_run(connection: Connection, team_id: UUID, run_id: UUID) -> Row[Any] | None:
+    """One run of the team, with the slug of its schedule, or None."""
+    c = schedule_run.c
+    return connection.execute(_runs().where(c.id == run_id, c.team_id == team_id)).one_or_none()
+
+
+def find_run(connection: Connection, run_id: UUID) -> Row[Any] | None:
+    """One run, whatever its team, with the slug of its schedule, or None."""
+    return connection.execute(_runs().where(schedule_run.c.id == run_id)).one_or_none()
+
+
+def run_of_batch(connection: Connection, batch_id: UUID) -> Row[Any] | None:
+    """The run whose newest attempt has submitted the batch, or None."""
+    return connection.execute(_runs().where(schedule_run.c.batch_id == batch_id)).one_or_none()
+
+
+def list_runs(
+    connection: Connection,
+    schedule_id: UUID,
+    wanted: RunFilter,
+    *,
+    before: tuple[datetime, UUID] | None = None,
+    limit: int,
+) -> list[Row[Any]]:
+    """Runs of the schedule, the newest slot first, after the keyset position `before`."""
+    c = schedule_run.c
+    query = _runs().where(c.schedule_id == schedule_id)
+    if before is not None:
+        earlier = and_(c.scheduled_for == before[0], c.id < before[1])
+        query = query.where(or_(c.scheduled_for < before[0], earlier))
+    if wanted.state is not None:
+        query = query.where(c.state == wanted.state)
+    if wanted.kind is not None:
+        query = query.where(c.kind == wanted.kind)
+    if wanted.backfill_id is not None:
+        query = query.where(c.backfill_id == wanted.backfill_id)
+    if wanted.scheduled_after is not None:
+        query = query.where(c.scheduled_for > wanted.scheduled_after)
+    if wanted.scheduled_before is not None:
+        query = query.where(c.scheduled_for < wanted.scheduled_before)
+    query = query.order_by(c.scheduled_for.desc(), c.id.desc()).limit(limit)
+    return list(connection.execute(query))
+
+
+def newest_runs(connection: Connection, schedule_ids: Sequence[UUID]) -> dict[UUID, Row[Any]]:
+    """Of each schedule that has any: the run of its newest slot."""
+    found: dict[UUID, Row[Any]] = {}
+    for schedule_id in schedule_ids:
+        for row in list_runs(connection, schedule_id, RunFilter(), limit=1):
+            found[schedule_id] = row
+    return found
+
+
+def lock_run(connection: Connection, run_id: UUID) -> Row[Any] | None:
+    """The run, not changed by anybody else until the transaction ends; None when there is none.
+
+    On SQLite the transaction is the only writer already. On PostgreSQL the key is left out of the
+    lock: reports and deliveries refer to it.
+    """
+    query = select(schedule_run).where(schedule_run.c.id == run_id)
+    if connection.dialect.name == "postgresql":
+        query = query.with_for_update(key_share=True)
+    return connection.execute(query).one_or_none()
+
+
+def change_run(
+    connection: Connection, run_id: UUID, *, expected: Sequence[str], now: datetime, **values: Any
+) -> bool:
+    """Change the run if it is in one of the expected states; whether it was."""
+    c = schedule_run.c
+    changed = connection.execute(
+        update(schedule_run)
+        .where(c.id == run_id, c.state.in_(expected))
+        .values(version=c.version + 1, updated_at=now, **values)
+    )
+    return changed.rowcount == 1
+
+
+def end_run(
+    connection: Connection,
+    run_id: UUID,
+    *,
+    expected: Sequence[str],
+    state: str,
+    reason: str | None,
+    now: datetime,
+    **values: Any,
+) -> bool:
+    """End the run in `state` if it is in one of the expected ones; whether it was."""
+    ending: Mapping[str, Any] = {"state": state, "reason": reason, "ended_at": now, **values}
+    return change_run(connection, run_id, expected=expected, now=now, not_before=None, **ending)
+
+
+def _runs() -> Select[Any]:
+    """All columns of runs, and `schedule_slug`."""
+    return select(schedule_run, schedule.c.slug.label("schedule_slug")).join(
+        schedule, schedule.c.id == schedule_run.c.schedule_id
+    )
