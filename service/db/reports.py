@@ -1,0 +1,198 @@
+"""Loss reports: asked for, made once by a task of the engine, never changed afterwards."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, Final
+from uuid import UUID
+
+from msgspec import Struct
+from sqlalchemy import (
+    Connection,
+    Row,
+    Select,
+    delete,
+    func,
+    insert,
+    or_,
+    select,
+    tuple_,
+    update,
+)
+
+from service.db.schedule_tables import loss_change, report, schedule
+from service.db.tables import result_summary
+
+UNFINISHED: Final = ("queued", "running")
+ENDED: Final = ("succeeded", "failed")
+MAX_UNSENT: Final = 1_000
+# All but the document, which a list must not read
+SHOWN: Final = tuple(column for column in report.c if column.name != "document")
+
+
+class ReportFilter(Struct, frozen=True, kw_only=True):
+    """Which reports of a team are listed; None takes all."""
+
+    schedule_id: UUID | None = None
+    run_id: UUID | None = None
+    batch_id: UUID | None = None
+    state: str | None = None
+
+
+def insert_report(connection: Connection, row: Mapping[str, Any]) -> None:
+    """Write a report that is still to be made."""
+    connection.execute(insert(report).values(**row))
+
+
+def get_report(connection: Connection, team_id: UUID, report_id: UUID) -> Row[Any] | None:
+    """One report of the team without its document, or None."""
+    c = report.c
+    query = select(*SHOWN).where(c.id == report_id, c.team_id == team_id)
+    return connection.execute(query).one_or_none()
+
+
+def find_report(connection: Connection, report_id: UUID) -> Row[Any] | None:
+    """One report of any team without its document, or None."""
+    return connection.execute(select(*SHOWN).where(report.c.id == report_id)).one_or_none()
+
+
+def read_document(connection: Connection, report_id: UUID) -> bytes | None:
+    """The compressed document; None where there is none (yet)."""
+    query = select(report.c.document).where(report.c.id == report_id)
+    return connection.scalar(query.execution_options(binary_rows=True))
+
+
+def list_reports(
+    connection: Connection,
+    team_id: UUID,
+    chosen: ReportFilter,
+    *,
+    limit: int,
+    before: tuple[datetime, UUID] | None = None,
+) -> list[Row[Any]]:
+    """Reports of the team, newest first."""
+    c = report.c
+    query = select(*SHOWN).where(c.team_id == team_id)
+    if chosen.schedule_id is not None:
+        query = query.where(c.schedule_id == chosen.schedule_id)
+    if chosen.run_id is not None:
+        query = query.where(c.run_id == chosen.run_id)
+    if chosen.batch_id is not None:
+        query = query.where(c.batch_id == chosen.batch_id)
+    if chosen.state is not None:
+        query = query.where(c.state == chosen.state)
+    if before is not None:
+        query = query.where(tuple_(c.created_at, c.id) < before)
+    return list(connection.execute(query.order_by(c.created_at.desc(), c.id.desc()).limit(limit)))
+
+
+def begin(connection: Connection, report_id: UUID, now: datetime) -> bool:
+    """Note that it is being made; whether it is still wanted."""
+    c = report.c
+    changed = connection.execute(
+        update(report)
+        .where(c.id == report_id, c.state.in_(UNFINISHED))
+        .values(state="running", running_at=now)
+    )
+    return changed.rowcount == 1
+
+
+def end(
+    connection: Connection, report_id: UUID, *, state: str, now: datetime, **values: Any
+) -> bool:
+    """End the report if it has not ended; whether it was this caller that did."""
+    c = report.c
+    changed = connection.execute(
+        update(report)
+        .where(c.id == report_id, c.state.in_(UNFINISHED))
+        .values(state=state, ended_at=now, version=c.version + 1, **values)
+    )
+    return changed.rowcount == 1
+
+
+def insert_changes(connection: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Write what moved the loss of each scenario, for histories."""
+    if rows:
+        connection.execute(insert(loss_change), [dict(row) for row in rows])
+
+
+def delete_report(connection: Connection, report_id: UUID, *, version: int) -> bool:
+    """Delete the report with its changes if it is at the version; whether it was."""
+    c = report.c
+    # SQLite and PostgreSQL both cascade, but only what is really deleted
+    deleted = connection.execute(delete(report).where(c.id == report_id, c.version == version))
+    return deleted.rowcount == 1
+
+
+def num_unfinished(connection: Connection, team_id: UUID) -> int:
+    """How many reports of the team still wait or are being made."""
+    c = report.c
+    query = select(func.count()).where(c.team_id == team_id, c.state.in_(UNFINISHED))
+    return connection.scalar(query) or 0
+
+
+def ended_before(connection: Connection, moment: datetime) -> tuple[int, int, datetime | None]:
+    """How many reports ended before then, the bytes of their documents, and when the oldest did."""
+    c = report.c
+    row = connection.execute(
+        select(
+            func.count(),
+            func.coalesce(func.sum(func.length(c.document)), 0),
+            func.min(c.ended_at),
+        ).where(c.state.in_(ENDED), c.ended_at < moment)
+    ).one()
+    return int(row[0]), int(row[1]), row[2]
+
+
+def delete_ended_before(
+    connection: Connection, moment: datetime, *, limit: int
+) -> list[tuple[UUID, UUID]]:
+    """Delete the oldest reports that ended before then; the teams and ids of those deleted."""
+    c = report.c
+    ids = list(
+        connection.scalars(
+            select(c.id)
+            .where(c.state.in_(ENDED), c.ended_at < moment)
+            .order_by(c.ended_at, c.id)
+            .limit(limit)
+        )
+    )
+    deleted = connection.execute(delete(report).where(c.id.in_(ids)).returning(c.team_id, c.id))
+    return [(row.team_id, row.id) for row in deleted]
+
+
+def list_unsent(connection: Connection, version: int) -> list[UUID]:
+    """Reports to be made that no workflow of the version was given."""
+    c = report.c
+    query: Select[UUID] = (
+        select(c.id)
+        .where(
+            c.state.in_(UNFINISHED),
+            or_(c.enqueued_version.is_(None), c.enqueued_version != version),
+        )
+        .order_by(c.created_at, c.id)
+        .limit(MAX_UNSENT)
+    )
+    return list(connection.scalars(query))
+
+
+def mark_sent(connection: Connection, ids: Sequence[UUID], version: int) -> None:
+    """Note which workflow the reports to be made were given."""
+    c = report.c
+    connection.execute(
+        update(report)
+        .where(c.id.in_(ids), c.state.in_(UNFINISHED))
+        .values(enqueued_version=version)
+    )
+
+
+def schedule_of(connection: Connection, schedule_id: UUID) -> Row[Any]:
+    """The schedule of a run or report: its row stays, deleted or not."""
+    return connection.execute(select(schedule).where(schedule.c.id == schedule_id)).one()
+
+
+def summaries_of(connection: Connection, batch_id: UUID) -> list[Row[Any]]:
+    """The headline results of a batch."""
+    c = result_summary.c
+    return list(
+        connection.execute(select(result_summary).where(c.batch_id == batch_id).order_by(c.point))
+    )
