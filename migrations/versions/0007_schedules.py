@@ -165,6 +165,8 @@ def upgrade() -> None:
         sa.Column("ended_at", UtcDateTime(), nullable=True),
         sa.Column("last_status", sa.Integer(), nullable=True),
         sa.Column("last_error", sa.String(length=500), nullable=True),
+        sa.Column("outcome", sa.JSON(), nullable=True),
+        sa.Column("files_expire_at", UtcDateTime(), nullable=True),
         sa.ForeignKeyConstraint(
             ["endpoint_id"], ["webhook_endpoint.id"], name=op.f("fk_delivery_endpoint_id")
         ),
@@ -178,6 +180,7 @@ def upgrade() -> None:
         sa.UniqueConstraint("team_id", "dedup_key", name=op.f("uq_delivery_team_id_dedup_key")),
     )
     op.create_index("ix_delivery_endpoint_id", "delivery", ["endpoint_id"], unique=False)
+    op.create_index("ix_delivery_files_expire_at", "delivery", ["files_expire_at"], unique=False)
     op.create_index("ix_delivery_run_id", "delivery", ["run_id"], unique=False)
     op.create_index(
         "ix_delivery_state_next_attempt_at", "delivery", ["state", "next_attempt_at"], unique=False
@@ -277,6 +280,7 @@ def downgrade() -> None:
     op.drop_index("ix_delivery_team_id_created_at", table_name="delivery")
     op.drop_index("ix_delivery_state_next_attempt_at", table_name="delivery")
     op.drop_index("ix_delivery_run_id", table_name="delivery")
+    op.drop_index("ix_delivery_files_expire_at", table_name="delivery")
     op.drop_index("ix_delivery_endpoint_id", table_name="delivery")
     op.drop_table("delivery")
     op.drop_index("ix_schedule_run_state", table_name="schedule_run")

@@ -205,12 +205,17 @@ delivery = Table(
     Column("ended_at", UtcDateTime),
     Column("last_status", Integer),
     Column("last_error", String(500)),
+    # What was done so far: recipients that have it or refuse it, files that were written
+    Column("outcome", JSON),
+    # When its files are to be removed; null: never, there are none, or they are gone
+    Column("files_expire_at", UtcDateTime),
     UniqueConstraint("team_id", "dedup_key"),
     UniqueConstraint("message_id"),
     Index("ix_delivery_state_next_attempt_at", "state", "next_attempt_at"),
     Index("ix_delivery_team_id_created_at", "team_id", "created_at", "id"),
     Index("ix_delivery_run_id", "run_id"),
     Index("ix_delivery_endpoint_id", "endpoint_id"),
+    Index("ix_delivery_files_expire_at", "files_expire_at"),
 )
 
 delivery_attempt = Table(
