@@ -1,0 +1,105 @@
+"""Which rate moved the money: the price effect of a change, split by rate.
+
+With s the share of a window's days that a rate prices, the mean price is the sum of price x s, so
+a rate's effect is new hours x price x (new share - past share): exact, and all of them sum to the
+price effect, new hours x (new mean price - past mean price). [own]
+"""
+
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from fractions import Fraction
+
+from msgspec import Struct
+
+from service.reports.changes import change
+from service.reports.cost_changes import CostChange, CostPair
+from service.reports.loss_report import RateChange
+from service.reports.money import Money, apportion, money
+from service.reports.pricing import PricedWindow, exact_hours
+
+
+class RateKey(Struct, frozen=True, kw_only=True):
+    """What a rate prices."""
+
+    gpu_type: str
+    cost_center: str | None
+
+
+class _Found:
+    """What is known of one rate so far."""
+
+    def __init__(self, price: Decimal) -> None:
+        self.price = price
+        self.past_days = 0
+        self.new_days = 0
+        self.effect = Fraction(0)
+
+
+def rate_changes(
+    pairs: Sequence[CostPair],
+    currency: str | None,
+    cost: CostChange,
+    keys: Mapping[str, RateKey],
+) -> list[RateChange]:
+    """The rates that price either side of the rows that `cost` is made of, biggest effect first.
+
+    `currency` is that of the new side; the past's rates are left out where it has another one. The
+    effects shown add up to the price effect shown; where that is null so are they. Nothing where
+    money is withheld, or without a currency.
+    """
+    if cost.status == "withheld" or currency is None:
+        return []
+    rates: dict[str, _Found] = {}
+    for pair in pairs:
+        hours = _new_hours(pair)
+        if cost.status != "currencies_differ":
+            _count(rates, pair.past_window, -hours, is_new=False)
+        _count(rates, pair.new_window, hours, is_new=True)
+    ordered = sorted(rates.items(), key=lambda rate: (-abs(rate[1].effect), rate[0]))
+    return [
+        RateChange(
+            rate_id=rate_id,
+            gpu_type=keys[rate_id].gpu_type if rate_id in keys else None,
+            cost_center=keys[rate_id].cost_center if rate_id in keys else None,
+            # A price may be finer than what is paid with.
+            price_per_gpu_hour=Money(amount=format(found.price, "f"), currency=currency),
+            past_days=found.past_days,
+            new_days=found.new_days,
+            effect=effect,
+        )
+        for (rate_id, found), effect in zip(
+            ordered, _effects([found for _, found in ordered], cost), strict=True
+        )
+    ]
+
+
+def _new_hours(pair: CostPair) -> Fraction:
+    """As the price effect takes them: unchanged where they moved by less than 1e-8."""
+    hours = change(pair.past_hours, pair.new_hours)
+    if hours.past is None or hours.new is None:
+        return Fraction(0)
+    return exact_hours(hours.past if hours.difference == 0 else hours.new)
+
+
+def _count(
+    rates: dict[str, _Found], window: PricedWindow | None, hours: Fraction, *, is_new: bool
+) -> None:
+    if window is None:
+        return
+    for line in window.lines:
+        found = rates.setdefault(line.rate_id, _Found(line.price))
+        found.effect += hours * Fraction(line.price) * Fraction(line.days, window.period_days)
+        if is_new:
+            found.new_days += line.days
+        else:
+            found.past_days += line.days
+
+
+def _effects(found: Sequence[_Found], cost: CostChange) -> list[Money | None]:
+    shown = cost.price_effect
+    if shown is None:
+        return [None for _ in found]
+    exact = [rate.effect for rate in found]
+    # A sum of many rounded rows may be some minor units off: the biggest effect hides them best.
+    exact[0] += Fraction(shown.amount) - sum(exact)
+    return [money(part, shown.currency) for part in apportion(exact, shown.currency)]
