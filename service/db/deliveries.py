@@ -34,7 +34,7 @@ def insert_once(connection: Connection, rows: Sequence[Mapping[str, Any]]) -> li
     """Write deliveries, except those whose dedup_key is there; the ids of the written ones."""
     on_postgresql = connection.dialect.name == "postgresql"
     dialect_insert = postgresql.insert if on_postgresql else sqlite.insert
-    written = []
+    written: list[UUID] = []
     for row in rows:
         statement = dialect_insert(delivery).values(**row)
         statement = statement.on_conflict_do_nothing(index_elements=["team_id", "dedup_key"])

@@ -1,0 +1,221 @@
+"""Why a delivery is sent or is not: the schedule's rule with the numbers, in two languages."""
+# ruff: noqa: RUF001 - French has its own apostrophe
+
+from decimal import Decimal
+from typing import Final
+
+from babel.numbers import format_decimal, format_percent
+from msgspec import Struct
+
+from service.jobs.schedule_documents import ChangeThreshold, DeliveryIn, Language
+from service.reports.loss_report import BudgetOutcome, Headline, LossReport
+from service.reports.money import Money
+
+MAX_CAUSE_LENGTH: Final = 600
+# Ends of a run that are told, whatever the rule is
+FAILURES: Final = ("failed",)
+
+_SENTENCES: Final[dict[Language, dict[str, str]]] = {
+    "en": {
+        "failed": "The run failed: {cause}",
+        "failed_without_cause": "The run failed.",
+        "ended": "The run ended without a report ({state}): {cause}",
+        "over_hours": "Over budget: {lost} GPU-hours lost in 30 days, budget {budget}.",
+        "over_cost": "Over budget: {lost} lost in 30 days, budget {budget}.",
+        "always": "Every run is delivered.",
+        "no_result": "Not sent: no scenario has a result.",
+        "nothing_lost": "Not sent: nothing is lost.",
+        "not_empty": "{lost} GPU-hours are lost in 30 days.",
+        "no_baseline": "There is no earlier run to compare with.",
+        "not_compared": "No scenario of this run was in the run before.",
+        "others": "The scenarios are others: {appeared} appeared, {gone} gone.",
+        "moved": "The 30-day loss moved by {difference} GPU-hours{relative}, more than {limit}.",
+        "moved_at_all": "The 30-day loss moved by {difference} GPU-hours{relative}.",
+        "still": "Not sent: the 30-day loss moved by {difference} GPU-hours{relative}, "
+        "not more than {limit}.",
+        "still_at_all": "Not sent: the 30-day loss did not move.",
+        "hours": "{hours} GPU-hours",
+        "or": " or ",
+    },
+    "fr": {
+        "failed": "L’exécution a échoué\N{NO-BREAK SPACE}: {cause}",
+        "failed_without_cause": "L’exécution a échoué.",
+        "ended": "L’exécution s’est terminée sans rapport ({state})\N{NO-BREAK SPACE}: {cause}",
+        "over_hours": "Budget dépassé\N{NO-BREAK SPACE}: {lost} heures-GPU perdues en 30 jours, budget {budget}.",
+        "over_cost": "Budget dépassé\N{NO-BREAK SPACE}: {lost} perdus en 30 jours, budget {budget}.",
+        "always": "Chaque exécution est envoyée.",
+        "no_result": "Non envoyé\N{NO-BREAK SPACE}: aucun scénario n’a de résultat.",
+        "nothing_lost": "Non envoyé\N{NO-BREAK SPACE}: rien n’est perdu.",
+        "not_empty": "{lost} heures-GPU sont perdues en 30 jours.",
+        "no_baseline": "Il n’y a pas d’exécution antérieure à comparer.",
+        "not_compared": "Aucun scénario de cette exécution n’était dans la précédente.",
+        "others": "Les scénarios ont changé\N{NO-BREAK SPACE}: {appeared} apparus, {gone} disparus.",
+        "moved": "La perte sur 30 jours a varié de {difference} heures-GPU{relative}, "
+        "plus que {limit}.",
+        "moved_at_all": "La perte sur 30 jours a varié de {difference} heures-GPU{relative}.",
+        "still": "Non envoyé\N{NO-BREAK SPACE}: la perte sur 30 jours a varié de {difference} heures-GPU{relative}, "
+        "pas plus que {limit}.",
+        "still_at_all": "Non envoyé\N{NO-BREAK SPACE}: la perte sur 30 jours n’a pas varié.",
+        "hours": "{hours} heures-GPU",
+        "or": " ou ",
+    },
+}
+
+
+class Decision(Struct, frozen=True, kw_only=True):
+    """Whether it is sent, and the sentence that says why."""
+
+    send: bool
+    reason: str
+
+
+def decide(
+    delivery: DeliveryIn,
+    language: Language,
+    *,
+    state: str,
+    cause: str | None,
+    report: LossReport | None,
+    shows_costs: bool,
+) -> Decision:
+    """Apply the delivery's rule to an ended run.
+
+    A run that has failed, and one over its budget, is always told. Whether a budget of money is
+    passed is told only where money may be shown.
+    """
+    if report is None or state in FAILURES:
+        return _without_numbers(language, state, cause)
+    over = _over(report.budget, language, shows_costs=shows_costs)
+    if over is not None:
+        return Decision(send=True, reason=over)
+    if delivery.when == "always":
+        return Decision(send=True, reason=_say(language, "always"))
+    if delivery.when == "not_empty":
+        return _unless_empty(language, report.headline)
+    return _on_change(language, report, delivery.threshold or ChangeThreshold())
+
+
+def seen_budget(outcome: BudgetOutcome | None, *, shows_costs: bool) -> BudgetOutcome | None:
+    """The budget as those see it who may not see money: one of money is withheld."""
+    if outcome is None or shows_costs or outcome.cost_budget_per_30_days is None:
+        return outcome
+    return BudgetOutcome(
+        status="withheld",
+        gpu_hours_lost_per_30_days=outcome.gpu_hours_lost_per_30_days,
+        gpu_hours_budget_per_30_days=outcome.gpu_hours_budget_per_30_days,
+        cost_of_loss_per_30_days=None,
+        cost_budget_per_30_days=None,
+    )
+
+
+def hours_text(hours: float, language: Language, *, signed: bool = False) -> str:
+    """GPU-hours as people of the language write them."""
+    digits = "#,##0" if abs(hours) >= 100 else "#,##0.##"
+    pattern = f"+{digits};-{digits}" if signed and hours else digits
+    return format_decimal(hours, format=pattern, locale=language)
+
+
+def _without_numbers(language: Language, state: str, cause: str | None) -> Decision:
+    shown = (cause or "").strip()[:MAX_CAUSE_LENGTH]
+    if state in FAILURES:
+        code = "failed" if shown else "failed_without_cause"
+        return Decision(send=True, reason=_say(language, code, cause=shown))
+    return Decision(send=False, reason=_say(language, "ended", state=state, cause=shown or state))
+
+
+def _over(outcome: BudgetOutcome | None, language: Language, *, shows_costs: bool) -> str | None:
+    if outcome is None:
+        return None
+    lost, budget = outcome.gpu_hours_lost_per_30_days, outcome.gpu_hours_budget_per_30_days
+    if lost is not None and budget is not None and lost > budget:
+        return _say(
+            language,
+            "over_hours",
+            lost=hours_text(lost, language),
+            budget=hours_text(budget, language),
+        )
+    cost, cost_budget = outcome.cost_of_loss_per_30_days, outcome.cost_budget_per_30_days
+    if shows_costs and outcome.status == "over" and cost is not None and cost_budget is not None:
+        return _say(
+            language,
+            "over_cost",
+            lost=_money_text(cost, language),
+            budget=_money_text(cost_budget, language),
+        )
+    return None
+
+
+def _unless_empty(language: Language, headline: Headline) -> Decision:
+    if headline.items == 0:
+        return Decision(send=False, reason=_say(language, "no_result"))
+    lost = headline.gpu_hours_lost_per_30_days
+    if lost == 0:
+        return Decision(send=False, reason=_say(language, "nothing_lost"))
+    return Decision(send=True, reason=_say(language, "not_empty", lost=hours_text(lost, language)))
+
+
+def _on_change(language: Language, report: LossReport, threshold: ChangeThreshold) -> Decision:
+    if report.baseline is None:
+        return Decision(send=True, reason=_say(language, "no_baseline"))
+    headline = report.headline
+    change = headline.gpu_hours_lost_change
+    appeared = headline.items - headline.items_compared
+    gone = sum(mover.kind == "gone" for mover in report.movers)
+    if appeared or gone:
+        reason = _say(language, "others", appeared=str(appeared), gone=str(gone))
+        return Decision(send=True, reason=reason)
+    if change is None or change.difference is None or headline.items_compared == 0:
+        return Decision(send=True, reason=_say(language, "not_compared"))
+    difference, relative = change.difference, change.relative
+    shown = {
+        "difference": hours_text(difference, language, signed=True),
+        "relative": "" if relative is None else f" ({_percent(relative, language, signed=True)})",
+    }
+    limits = _limits(threshold, language)
+    if not limits:
+        code = "moved_at_all" if difference else "still_at_all"
+        return Decision(send=bool(difference), reason=_say(language, code, **shown))
+    is_moved = _passes(difference, relative, threshold)
+    limit = _SENTENCES[language]["or"].join(limits)
+    return Decision(
+        send=is_moved, reason=_say(language, "moved" if is_moved else "still", limit=limit, **shown)
+    )
+
+
+def _passes(difference: float, relative: float | None, threshold: ChangeThreshold) -> bool:
+    hours, fraction = threshold.gpu_hours_lost_per_30_days, threshold.relative
+    if hours is not None and abs(difference) > hours:
+        return True
+    if fraction is None or not difference:
+        return False
+    # From nothing to something is beyond any fraction.
+    return relative is None or abs(relative) > fraction
+
+
+def _limits(threshold: ChangeThreshold, language: Language) -> list[str]:
+    found = []
+    if threshold.gpu_hours_lost_per_30_days is not None:
+        hours = hours_text(threshold.gpu_hours_lost_per_30_days, language)
+        found.append(_say(language, "hours", hours=hours))
+    if threshold.relative is not None:
+        found.append(_percent(threshold.relative, language))
+    return found
+
+
+def _percent(fraction: float, language: Language, *, signed: bool = False) -> str:
+    # The pattern of the language has its own space before the sign.
+    text = format_percent(abs(fraction), locale=language, decimal_quantization=False)
+    if abs(fraction) >= 0.001:
+        text = format_percent(round(abs(fraction), 4), locale=language, decimal_quantization=False)
+    if not signed or not fraction:
+        return text
+    return ("+" if fraction > 0 else "-") + text
+
+
+def _money_text(money: Money, language: Language) -> str:
+    amount = format_decimal(Decimal(money.amount), locale=language, decimal_quantization=False)
+    return f"{amount}\N{NO-BREAK SPACE}{money.currency}"
+
+
+def _say(language: Language, code: str, **params: str) -> str:
+    return _SENTENCES[language][code].format(**params)

@@ -1,0 +1,161 @@
+"""What a webhook tells: ids, headline numbers and links, as the bytes that are signed."""
+
+from datetime import datetime
+from typing import Annotated, Any, Final, Literal
+from uuid import UUID
+
+import msgspec
+from msgspec import Meta, Struct
+
+from service.db.engine import Row
+from service.jobs.delivery_reasons import seen_budget
+from service.reports.changes import Change
+from service.reports.loss_report import BudgetOutcome, LossReport
+from service.reports.money import CostStatus, Money
+
+EventType = Literal["run.reported", "run.failed", "webhook.test"]
+# Standard Webhooks: smaller than 20 kB
+MAX_BYTES: Final = 20_000
+MAX_TEXT_LENGTH: Final = 1_000
+
+
+class EventRun(Struct, frozen=True, kw_only=True):
+    """The run that has ended."""
+
+    id: UUID
+    schedule_id: UUID
+    schedule: Annotated[str, Meta(description="Slug of the schedule.")]
+    kind: str
+    attempt: int
+    scheduled_for: datetime
+    local_time: str
+    state: str
+
+
+class EventReport(Struct, frozen=True, kw_only=True):
+    """The headline of its report, on 30 days."""
+
+    id: UUID
+    batch_id: UUID
+    baseline_batch_id: UUID | None
+    items: int
+    items_compared: int
+    points_failed: int
+    gpu_hours_lost_per_30_days: float
+    loss_fraction: float
+    gpu_hours_lost_change: Change | None
+    cost_of_loss_per_30_days: Money | None
+    cost_status: CostStatus
+    cost_of_loss_difference_per_30_days: Money | None
+
+
+class EventData(Struct, frozen=True, kw_only=True):
+    """What has happened; the same fields for every type of event."""
+
+    run: EventRun | None
+    report: EventReport | None
+    budget: BudgetOutcome | None
+    reason: str
+    links: dict[str, str]
+
+
+class Event(Struct, frozen=True, kw_only=True):
+    """The body of a webhook (Standard Webhooks)."""
+
+    type: EventType
+    timestamp: datetime
+    data: EventData
+
+
+_encoder: Final = msgspec.json.Encoder()
+
+
+def run_event(
+    run: Row[Any],
+    schedule: Row[Any],
+    report: LossReport | None,
+    *,
+    state: str,
+    reason: str,
+    shows_costs: bool,
+    now: datetime,
+) -> Event:
+    """The event of a run that has ended."""
+    return Event(
+        type="run.reported" if report is not None else "run.failed",
+        timestamp=now,
+        data=EventData(
+            run=EventRun(
+                id=run.id,
+                schedule_id=schedule.id,
+                schedule=schedule.slug,
+                kind=run.kind,
+                attempt=run.attempt,
+                scheduled_for=run.scheduled_for,
+                local_time=run.local_time,
+                state=state,
+            ),
+            report=None if report is None else _report(report, shows_costs=shows_costs),
+            budget=(
+                None if report is None else seen_budget(report.budget, shows_costs=shows_costs)
+            ),
+            reason=reason[:MAX_TEXT_LENGTH],
+            links=_links(run, schedule, report),
+        ),
+    )
+
+
+def trial_event(reason: str, now: datetime) -> Event:
+    """An event that only tries whether the endpoint is reached."""
+    data = EventData(run=None, report=None, budget=None, reason=reason, links={})
+    return Event(type="webhook.test", timestamp=now, data=data)
+
+
+def encode(event: Event) -> bytes:
+    """The bytes; raises `ValueError` when there are too many of them."""
+    found = _encoder.encode(event)
+    if len(found) >= MAX_BYTES:
+        raise ValueError(f"the event has {len(found)} bytes, but at most {MAX_BYTES} are sent")
+    return found
+
+
+def with_public_links(payload: bytes, public_url: str) -> bytes:
+    """The payload with links that lead from anywhere to the service; harmless to repeat."""
+    event = msgspec.json.decode(payload, type=Event)
+    links = {
+        name: public_url + link if link.startswith("/") else link
+        for name, link in event.data.links.items()
+    }
+    data = msgspec.structs.replace(event.data, links=links)
+    return _encoder.encode(msgspec.structs.replace(event, data=data))
+
+
+def _report(report: LossReport, *, shows_costs: bool) -> EventReport:
+    headline = report.headline
+    change = headline.cost_of_loss_change
+    return EventReport(
+        id=report.report_id,
+        batch_id=report.batch.batch_id,
+        baseline_batch_id=None if report.baseline is None else report.baseline.batch_id,
+        items=headline.items,
+        items_compared=headline.items_compared,
+        points_failed=report.batch.points_failed,
+        gpu_hours_lost_per_30_days=headline.gpu_hours_lost_per_30_days,
+        loss_fraction=headline.loss_fraction,
+        gpu_hours_lost_change=headline.gpu_hours_lost_change,
+        cost_of_loss_per_30_days=headline.cost_of_loss_per_30_days if shows_costs else None,
+        cost_status=headline.cost_status if shows_costs else CostStatus.WITHHELD,
+        cost_of_loss_difference_per_30_days=(
+            change.difference if shows_costs and change is not None else None
+        ),
+    )
+
+
+def _links(run: Row[Any], schedule: Row[Any], report: LossReport | None) -> dict[str, str]:
+    # By id: a slug is free again once its schedule is deleted.
+    links = {"run": f"/v1/schedules/{schedule.id}/runs/{run.id}"}
+    if report is not None:
+        links["report"] = f"/v1/reports/{report.report_id}"
+        links["report_html"] = f"/v1/reports/{report.report_id}/content?format=html"
+        links["batch"] = f"/v1/scenario-batches/{report.batch.batch_id}"
+    return links
