@@ -1,0 +1,166 @@
+"""What the reader of a loss report must know: every notice of it, with its English sentence."""
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from service.reports.changes import change
+from service.reports.loss_report import BudgetOutcome, ReportNotice
+from service.reports.report_sides import Paired, ReportedItem, ReportSide
+
+# A standard error above this part of the loss is worth a warning
+SAMPLED_FRACTION: Final = 0.01
+# Names that one sentence holds
+SHOWN_NAMES: Final = 5
+
+NOTICES: Final = {
+    "batch_incomplete": "The batch was {state} before all was computed: what is missing is in no "
+    "sum.",
+    "failed_points": "{failed} of {total} points failed. They are in no sum.",
+    "headline_failed": "{items} of the headline points failed, and are in no sum: {names}.",
+    "headline_not_computed": "{items} of the headline points were not computed, and are in no sum: "
+    "{names}.",
+    "items_without_headline": "{items} items are grids of alternatives without a headline point, "
+    "and so in no sum: {names}.",
+    "unpriced_days": "{days} days of {items} items have no rate, so that what they cost is not "
+    "known: {names}.",
+    "currencies_differ": "The batch is priced in {new} and the one before in {past}: nothing is "
+    "converted, and the difference is not known.",
+    "unmatched_items": "{appeared} items were not in the run before, and {gone} of its items are "
+    "gone: the change is only of what both have.",
+    "counterpart_missing": "{items} items have numbers in one of both runs only, and are in no "
+    "change: {names}.",
+    "ambiguous_names": "Several items share a name, profile and inputs, and were told apart by "
+    "their custom ids: {names}.",
+    "windows_overlap": "The windows of {items} items overlap those of the run before, by up to "
+    "{days} days: the losses of both are not to be added.",
+    "window_length_changed": "The windows of {items} items are not as long as in the run before; "
+    "on 30 days they compare: {names}.",
+    "ideal_changed": "The ideal step of {items} items moved, so that part of the change is the "
+    "yardstick's: {names}.",
+    "model_version_changed": "The model is {new} and was {past}: part of the change may be the "
+    "model's.",
+    "sampled": "{items} items are simulated, with a standard error of more than 1 % of their loss "
+    "(up to {percent} %): more draws make it smaller: {names}.",
+    "spread_not_computed": "Of {items} items the range from p10 to p90 is not known: {names}.",
+    "extrapolated_tail": "The slowest GPU of {items} items lies beyond the tail that was observed: "
+    "the loss rests on how the tail goes on: {names}.",
+    "reused": "Nothing was computed again: the results of batch {batch} were taken over, since "
+    "inputs and model are the same.",
+    "budget_unknown": "Whether the budget of money is kept is not known: not all days have a rate "
+    "in its currency.",
+    "budget_incomplete": "Whether the budget is kept is not known: {items} items have no numbers.",
+    "remedies_left_out": "For {name} remedies were left out: {reason}.",
+}
+"""Codes of the notices that a report makes itself; those of its run are passed on as they are."""
+
+
+def notice(code: str, **params: str | float) -> ReportNotice:
+    """The notice with its English sentence."""
+    return ReportNotice(code=code, detail=NOTICES[code].format(**params), params={**params})
+
+
+def notices_of_side(
+    side: ReportSide, *, state: str, points_failed: int, points_total: int
+) -> Iterator[ReportNotice]:
+    """What is to be known of the batch itself."""
+    if state in {"canceled", "expired"}:
+        yield notice("batch_incomplete", state=state)
+    if points_failed:
+        yield notice("failed_points", failed=points_failed, total=points_total)
+    for code, missing in (
+        ("headline_failed", "failed"),
+        ("headline_not_computed", "not_computed"),
+        ("items_without_headline", "no_headline"),
+    ):
+        yield from _about(code, [item for item in side.items if item.missing == missing])
+    if side.currency is not None:
+        days = {item.custom_id: _unpriced(item) for item in side.counted}
+        partly = [item for item in side.counted if days[item.custom_id]]
+        yield from _about("unpriced_days", partly, days=sum(days.values()))
+    yield from _of_numbers(side)
+
+
+def _of_numbers(side: ReportSide) -> Iterator[ReportNotice]:
+    errors = {item.custom_id: _relative_error(item) for item in side.counted}
+    drawn = [item for item in side.counted if errors[item.custom_id] > SAMPLED_FRACTION]
+    percent = max((100 * errors[item.custom_id] for item in drawn), default=0.0)
+    yield from _about("sampled", drawn, percent=f"{percent:.2g}")
+    found = [(item, item.found) for item in side.counted if item.found is not None]
+    yield from _about(
+        "spread_not_computed",
+        [item for item, point in found if point.values.get("gpu_hours_lost_p90") is None],
+    )
+    yield from _about("extrapolated_tail", [item for item, point in found if point.is_extrapolated])
+
+
+def notices_of_comparison(
+    past: ReportSide, new: ReportSide, pairs: Paired
+) -> Iterator[ReportNotice]:
+    """What is to be known of the two batches side by side."""
+    if past.model_version != new.model_version:
+        yield notice("model_version_changed", past=past.model_version, new=new.model_version)
+    if past.currency and new.currency and past.currency != new.currency:
+        yield notice("currencies_differ", past=past.currency, new=new.currency)
+    if pairs.appeared or pairs.gone:
+        yield notice("unmatched_items", appeared=len(pairs.appeared), gone=len(pairs.gone))
+    yield from _about("counterpart_missing", pairs.one_sided)
+    if pairs.ambiguous:
+        yield notice("ambiguous_names", names=_listed(pairs.ambiguous))
+    overlaps = [(_overlap(old, item), item) for old, item in pairs.pairs]
+    common = [item for days, item in overlaps if days > 0]
+    if common:
+        yield notice("windows_overlap", items=len(common), days=max(days for days, _ in overlaps))
+    yield from _about(
+        "window_length_changed",
+        [item for old, item in pairs.pairs if old.period_days != item.period_days],
+    )
+    yield from _about("ideal_changed", [item for old, item in pairs.pairs if _moved(old, item)])
+
+
+def notices_of_budget(outcome: BudgetOutcome | None, num_missing: int) -> Iterator[ReportNotice]:
+    """Why nobody can say whether the budget is kept."""
+    if outcome is None or outcome.status != "unknown":
+        return
+    if outcome.cost_budget_per_30_days is not None and outcome.cost_of_loss_per_30_days is None:
+        yield notice("budget_unknown")
+    if num_missing:
+        yield notice("budget_incomplete", items=num_missing)
+
+
+def _about(
+    code: str, items: Sequence[ReportedItem], **params: str | float
+) -> Iterator[ReportNotice]:
+    """One notice about all of the items; none about no items."""
+    if items:
+        names = _listed([item.custom_id for item in items])
+        yield notice(code, items=len(items), names=names, **params)
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = len(names) - SHOWN_NAMES
+    return ", ".join(names[:SHOWN_NAMES]) + (f", + {more}" if more > 0 else "")
+
+
+def _unpriced(item: ReportedItem) -> int:
+    return sum(part.days for part in item.price_days if part.rate_id is None)
+
+
+def _relative_error(item: ReportedItem) -> float:
+    error, lost = item.hours_per_30_days("gpu_hours_lost_se"), abs(item.lost_per_30_days)
+    return error / lost if lost else 0.0
+
+
+def _overlap(old: ReportedItem, item: ReportedItem) -> int:
+    """Days that both windows have."""
+    first, after = max(old.start_on, item.start_on), min(_after(old), _after(item))
+    return max(after - first.toordinal(), 0)
+
+
+def _after(item: ReportedItem) -> int:
+    return item.start_on.toordinal() + item.period_days
+
+
+def _moved(old: ReportedItem, item: ReportedItem) -> bool:
+    steps = [point.found.values.get("ideal_step_ms") for point in (old, item) if point.found]
+    past, new = (step or 0.0 for step in steps)
+    return bool(change(past, new).difference)
