@@ -6,17 +6,16 @@ in the way of POSIX (`CET-1CEST`) are no names. `Factory` stands for no zone at 
 """
 
 from functools import cache
+from importlib import import_module
 from importlib.resources import files
 from typing import Final
 from zoneinfo import ZoneInfo
 
-import tzdata
-
 # As IANA names its releases: 2026f
-TZDATA_VERSION: Final[str] = tzdata.IANA_VERSION
+TZDATA_VERSION: Final = str(import_module("tzdata").IANA_VERSION)
 
 ZONES: Final[frozenset[str]] = frozenset(
-    files(tzdata).joinpath("zones").read_text("utf-8").split()
+    files("tzdata").joinpath("zones").read_text("utf-8").split()
 ) - {"Factory"}
 
 
@@ -30,5 +29,5 @@ def zone(name: str) -> ZoneInfo:
     # Only names from the list become paths.
     if name not in ZONES:
         raise UnknownZoneError(f"{name!r} is no time zone of IANA's {TZDATA_VERSION}")
-    with files(tzdata).joinpath("zoneinfo", *name.split("/")).open("rb") as file:
+    with files("tzdata").joinpath("zoneinfo", *name.split("/")).open("rb") as file:
         return ZoneInfo.from_file(file, key=name)
