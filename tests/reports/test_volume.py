@@ -34,7 +34,7 @@ SCENARIO: dict[str, Any] = {
 
 
 def side(lost: float, scenario: dict[str, Any] | None = None, **values: Any) -> Side:
-    given = {
+    given: dict[str, Any] = {
         "axes": [],
         "point": 0,
         "profile_slug": "prod",
@@ -55,7 +55,7 @@ def step(path: str, cause: Any = "template") -> Step:
 
 
 def a_cause(gpu_hours: float, path: str | None = "num_gpus", **values: Any) -> VolumeCause:
-    given = {"cause": "template", "detail": "d", "past": "1", "new": "2"} | values
+    given: dict[str, Any] = {"cause": "template", "detail": "d", "past": "1", "new": "2"} | values
     return VolumeCause(path=path, gpu_hours_per_30_days=gpu_hours, **given)
 
 
