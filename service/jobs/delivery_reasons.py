@@ -38,24 +38,24 @@ _SENTENCES: Final[dict[Language, dict[str, str]]] = {
         "or": " or ",
     },
     "fr": {
-        "failed": "L’exécution a échoué\N{NO-BREAK SPACE}: {cause}",
+        "failed": "L’exécution a échoué : {cause}",
         "failed_without_cause": "L’exécution a échoué.",
-        "ended": "L’exécution s’est terminée sans rapport ({state})\N{NO-BREAK SPACE}: {cause}",
-        "over_hours": "Budget dépassé\N{NO-BREAK SPACE}: {lost} heures-GPU perdues en 30 jours, budget {budget}.",
-        "over_cost": "Budget dépassé\N{NO-BREAK SPACE}: {lost} perdus en 30 jours, budget {budget}.",
+        "ended": "L’exécution s’est terminée sans rapport ({state}) : {cause}",
+        "over_hours": "Budget dépassé : {lost} heures-GPU perdues en 30 jours, budget {budget}.",
+        "over_cost": "Budget dépassé : {lost} perdus en 30 jours, budget {budget}.",
         "always": "Chaque exécution est envoyée.",
-        "no_result": "Non envoyé\N{NO-BREAK SPACE}: aucun scénario n’a de résultat.",
-        "nothing_lost": "Non envoyé\N{NO-BREAK SPACE}: rien n’est perdu.",
+        "no_result": "Non envoyé : aucun scénario n’a de résultat.",
+        "nothing_lost": "Non envoyé : rien n’est perdu.",
         "not_empty": "{lost} heures-GPU sont perdues en 30 jours.",
         "no_baseline": "Il n’y a pas d’exécution antérieure à comparer.",
         "not_compared": "Aucun scénario de cette exécution n’était dans la précédente.",
-        "others": "Les scénarios ont changé\N{NO-BREAK SPACE}: {appeared} apparus, {gone} disparus.",
+        "others": "Les scénarios ont changé : {appeared} apparus, {gone} disparus.",
         "moved": "La perte sur 30 jours a varié de {difference} heures-GPU{relative}, "
         "plus que {limit}.",
         "moved_at_all": "La perte sur 30 jours a varié de {difference} heures-GPU{relative}.",
-        "still": "Non envoyé\N{NO-BREAK SPACE}: la perte sur 30 jours a varié de {difference} heures-GPU{relative}, "
+        "still": "Non envoyé : la perte sur 30 jours a varié de {difference} heures-GPU{relative}, "
         "pas plus que {limit}.",
-        "still_at_all": "Non envoyé\N{NO-BREAK SPACE}: la perte sur 30 jours n’a pas varié.",
+        "still_at_all": "Non envoyé : la perte sur 30 jours n’a pas varié.",
         "hours": "{hours} heures-GPU",
         "or": " ou ",
     },
@@ -218,4 +218,6 @@ def _money_text(money: Money, language: Language) -> str:
 
 
 def _say(language: Language, code: str, **params: str) -> str:
-    return _SENTENCES[language][code].format(**params)
+    sentence = _SENTENCES[language][code]
+    # French sets its colon off, and never at the beginning of a line.
+    return sentence.replace(" :", "\N{NO-BREAK SPACE}:").format(**params)
