@@ -120,6 +120,12 @@ PROBLEM_TYPES: Final[dict[str, ProblemType]] = dict(
             "detail and errors name what it clashes with. Nothing was changed.",
         ),
         _type(
+            "too-many-schedules",
+            409,
+            "The team has as many schedules as it may",
+            "Delete one, or have TRAINARD_MAX_SCHEDULES raised. GET /v1/meta shows the limits.",
+        ),
+        _type(
             "first-key-by-cli",
             409,
             "The first API key is made by command",
@@ -211,6 +217,13 @@ PROBLEM_TYPES: Final[dict[str, ProblemType]] = dict(
             "The scenario breaks a rule",
             "errors names each refused value by its JSON pointer (RFC 6901) into the body, with "
             "the value and the rule.",
+        ),
+        _type(
+            "invalid-schedule",
+            422,
+            "The schedule breaks a rule",
+            "errors names each refused value by its JSON pointer into the body, with the value and "
+            "the rule; what is below /batch is what a submission of the batch would say.",
         ),
         _type(
             "malformed-profile-reference",

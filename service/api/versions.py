@@ -7,6 +7,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
+from service.jobs.zone_data import TZDATA_VERSION
 from service.model import MODEL_VERSION
 
 PRODUCT_VERSION = version("trainard")
@@ -26,7 +27,7 @@ class Versions(msgspec.Struct, frozen=True, kw_only=True):
     python: str
     numpy: str
     scipy: str
-    tzdata: Annotated[str, Meta(description="Release of the time-zone data.")]
+    tzdata: Annotated[str, Meta(description="IANA release of the time zones.")]
 
 
 VERSIONS = Versions(
@@ -35,5 +36,5 @@ VERSIONS = Versions(
     python=platform.python_version(),
     numpy=version("numpy"),
     scipy=version("scipy"),
-    tzdata=version("tzdata"),
+    tzdata=TZDATA_VERSION,
 )

@@ -14,6 +14,14 @@ from service.jobs.cost_access import require_costs
 from service.jobs.schedule_documents import ScheduleIn
 from service.jobs.schedule_views import holds_money
 
+__all__ = [
+    "holds_money",
+    "require_costs_of_change",
+    "require_costs_of_new",
+    "sends_money",
+    "with_withheld_budget",
+]
+
 MONEY = "cost_of_loss_per_30_days"
 
 

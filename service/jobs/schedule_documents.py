@@ -4,7 +4,8 @@ from datetime import date
 from typing import Annotated, Literal
 from uuid import UUID
 
-from msgspec import Meta, Struct, field
+from msgspec import UNSET, Meta, Struct, UnsetType, defstruct, field
+from msgspec.structs import fields
 
 from service.jobs.batch_documents import (
     DEFAULT_PRIORITY,
@@ -208,3 +209,19 @@ class ScheduleIn(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     deliveries: Annotated[list[DeliveryIn], Meta(max_length=MAX_DELIVERIES)] = []
     budget: Budget | None = None
     paused: bool = False
+
+
+# What is to be another, each field as a whole; what is not given stays.
+ScheduleChangeIn = defstruct(
+    "ScheduleChangeIn",
+    [
+        (part.name, part.type | UnsetType, UNSET)
+        for part in fields(ScheduleIn)
+        if part.name != "slug"
+    ],
+    namespace={"__doc__": "What is to be another, each field as a whole; what is not given stays."},
+    module=__name__,
+    frozen=True,
+    kw_only=True,
+    forbid_unknown_fields=True,
+)

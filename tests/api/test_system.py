@@ -20,6 +20,7 @@ from service.app import create_app
 from service.db import migrate, workers
 from service.db.engine import Database
 from service.jobs.queue_state import QueueState
+from service.jobs.zone_data import TZDATA_VERSION
 from service.model import MODEL_VERSION
 from service.settings import Limits, Settings
 from tests.jobs.batch_bodies import item, read, speeds, submit
@@ -136,7 +137,7 @@ def test_meta_shows_versions_and_limits(client: Client) -> None:
     found = client.get("/v1/meta").json()
     assert found["versions"]["model"] == MODEL_VERSION
     assert found["versions"]["numpy"] == version("numpy")
-    assert found["versions"]["tzdata"] == version("tzdata")
+    assert found["versions"]["tzdata"] == TZDATA_VERSION
     assert found["limits"]["items_per_batch"] == 17
     assert found["limits"]["body_bytes"] == 16 * 1024 * 1024
     assert found["limits"]["draws_per_batch"] == 2_000_000_000
