@@ -16,6 +16,7 @@ from service.jobs.delivery_rules import check
 from service.jobs.schedule_documents import DeliveryIn, ReportSettings, WebhookDelivery
 from service.jobs.webhook_payloads import encode, run_event
 from service.reports.loss_report import LossReport
+from service.reports.withheld_report import without_costs
 
 __all__ = ["check", "message_id", "plan"]
 
@@ -88,24 +89,15 @@ def _content(
     language = delivery.language or settings.report.language
     endpoint = _endpoint(connection, run.team_id, delivery)
     shows_costs = delivery.include_costs and (endpoint is None or endpoint.include_costs)
-    decision = decide(
-        delivery, language, state=state, cause=cause, report=report, shows_costs=shows_costs
-    )
+    seen = report if shows_costs or report is None else without_costs(report)
+    decision = decide(delivery, language, state=state, cause=cause, report=seen)
     send, reason = decision.send, decision.reason
     missing = _missing(delivery, endpoint)
     if send and missing is not None:
         send, reason = False, missing
     payload = None
     if isinstance(delivery, WebhookDelivery):
-        event = run_event(
-            run,
-            schedule,
-            report,
-            state=state,
-            reason=decision.reason,
-            shows_costs=shows_costs,
-            now=now,
-        )
+        event = run_event(run, schedule, seen, state=state, reason=decision.reason, now=now)
         payload = encode(event)
     target = msgspec.to_builtins(msgspec.structs.replace(delivery, language=language))
     return {

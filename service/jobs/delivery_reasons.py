@@ -76,16 +76,15 @@ def decide(
     state: str,
     cause: str | None,
     report: LossReport | None,
-    shows_costs: bool,
 ) -> Decision:
     """Apply the delivery's rule to an ended run.
 
-    A run that has failed, and one over its budget, is always told. Whether a budget of money is
-    passed is told only where money may be shown.
+    A run that has failed, and one over its budget, is always told. The report is as its readers
+    may see it: whether a budget of money is passed is told only where money may be shown.
     """
     if report is None or state in FAILURES:
         return _without_numbers(language, state, cause)
-    over = _over(report.budget, language, shows_costs=shows_costs)
+    over = _over(report.budget, language)
     if over is not None:
         return Decision(send=True, reason=over)
     if delivery.when == "always":
@@ -93,19 +92,6 @@ def decide(
     if delivery.when == "not_empty":
         return _unless_empty(language, report.headline)
     return _on_change(language, report, delivery.threshold or ChangeThreshold())
-
-
-def seen_budget(outcome: BudgetOutcome | None, *, shows_costs: bool) -> BudgetOutcome | None:
-    """The budget as those see it who may not see money: one of money is withheld."""
-    if outcome is None or shows_costs or outcome.cost_budget_per_30_days is None:
-        return outcome
-    return BudgetOutcome(
-        status="withheld",
-        gpu_hours_lost_per_30_days=outcome.gpu_hours_lost_per_30_days,
-        gpu_hours_budget_per_30_days=outcome.gpu_hours_budget_per_30_days,
-        cost_of_loss_per_30_days=None,
-        cost_budget_per_30_days=None,
-    )
 
 
 def hours_text(hours: float, language: Language, *, signed: bool = False) -> str:
@@ -123,26 +109,18 @@ def _without_numbers(language: Language, state: str, cause: str | None) -> Decis
     return Decision(send=False, reason=_say(language, "ended", state=state, cause=shown or state))
 
 
-def _over(outcome: BudgetOutcome | None, language: Language, *, shows_costs: bool) -> str | None:
-    if outcome is None:
+def _over(outcome: BudgetOutcome | None, language: Language) -> str | None:
+    if outcome is None or outcome.status != "over":
         return None
     lost, budget = outcome.gpu_hours_lost_per_30_days, outcome.gpu_hours_budget_per_30_days
     if lost is not None and budget is not None and lost > budget:
-        return _say(
-            language,
-            "over_hours",
-            lost=hours_text(lost, language),
-            budget=hours_text(budget, language),
-        )
+        hours = {"lost": hours_text(lost, language), "budget": hours_text(budget, language)}
+        return _say(language, "over_hours", **hours)
     cost, cost_budget = outcome.cost_of_loss_per_30_days, outcome.cost_budget_per_30_days
-    if shows_costs and outcome.status == "over" and cost is not None and cost_budget is not None:
-        return _say(
-            language,
-            "over_cost",
-            lost=_money_text(cost, language),
-            budget=_money_text(cost_budget, language),
-        )
-    return None
+    if cost is None or cost_budget is None:
+        return None
+    amounts = {"lost": _money_text(cost, language), "budget": _money_text(cost_budget, language)}
+    return _say(language, "over_cost", **amounts)
 
 
 def _unless_empty(language: Language, headline: Headline) -> Decision:

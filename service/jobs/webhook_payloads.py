@@ -8,7 +8,6 @@ import msgspec
 from msgspec import Meta, Struct
 
 from service.db.engine import Row
-from service.jobs.delivery_reasons import seen_budget
 from service.reports.changes import Change
 from service.reports.loss_report import BudgetOutcome, LossReport
 from service.reports.money import CostStatus, Money
@@ -77,10 +76,9 @@ def run_event(
     *,
     state: str,
     reason: str,
-    shows_costs: bool,
     now: datetime,
 ) -> Event:
-    """The event of a run that has ended."""
+    """The event of a run that has ended; the report as the receiver may see it."""
     return Event(
         type="run.reported" if report is not None else "run.failed",
         timestamp=now,
@@ -95,10 +93,8 @@ def run_event(
                 local_time=run.local_time,
                 state=state,
             ),
-            report=None if report is None else _report(report, shows_costs=shows_costs),
-            budget=(
-                None if report is None else seen_budget(report.budget, shows_costs=shows_costs)
-            ),
+            report=None if report is None else _report(report),
+            budget=None if report is None else report.budget,
             reason=reason[:MAX_TEXT_LENGTH],
             links=_links(run, schedule, report),
         ),
@@ -130,7 +126,7 @@ def with_public_links(payload: bytes, public_url: str) -> bytes:
     return _encoder.encode(msgspec.structs.replace(event, data=data))
 
 
-def _report(report: LossReport, *, shows_costs: bool) -> EventReport:
+def _report(report: LossReport) -> EventReport:
     headline = report.headline
     change = headline.cost_of_loss_change
     return EventReport(
@@ -143,11 +139,9 @@ def _report(report: LossReport, *, shows_costs: bool) -> EventReport:
         gpu_hours_lost_per_30_days=headline.gpu_hours_lost_per_30_days,
         loss_fraction=headline.loss_fraction,
         gpu_hours_lost_change=headline.gpu_hours_lost_change,
-        cost_of_loss_per_30_days=headline.cost_of_loss_per_30_days if shows_costs else None,
-        cost_status=headline.cost_status if shows_costs else CostStatus.WITHHELD,
-        cost_of_loss_difference_per_30_days=(
-            change.difference if shows_costs and change is not None else None
-        ),
+        cost_of_loss_per_30_days=headline.cost_of_loss_per_30_days,
+        cost_status=headline.cost_status,
+        cost_of_loss_difference_per_30_days=None if change is None else change.difference,
     )
 
 

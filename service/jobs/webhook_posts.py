@@ -87,11 +87,7 @@ def _post(
     place: Place, address: Address, payload: bytes, headers: Mapping[str, str], end: float
 ) -> Posted:
     host = f"[{address}]" if address.version == 6 else str(address)
-    url = httpx.URL(f"{place.scheme}://{host}:{place.port}").copy_with(
-        raw_path=place.target.encode("ascii", "strict")
-        if place.target.isascii()
-        else httpx.URL(f"http://x{place.target}").raw_path
-    )
+    url = httpx.URL(f"{place.scheme}://{host}:{place.port}{place.target}")
     left = max(0.01, end - time.monotonic())
     transport = httpx.HTTPTransport(
         verify=_trust(), trust_env=False, limits=httpx.Limits(max_connections=1), retries=0
