@@ -1,6 +1,6 @@
 """The ledger of slots: reading its rows, and moving them from state to state."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -65,25 +65,14 @@ def list_runs(
     return list(connection.execute(query))
 
 
-def newest_runs(connection: Connection, schedule_ids: Sequence[UUID]) -> dict[UUID, Row[Any]]:
-    """Of each schedule that has any: the run of its newest slot."""
-    found: dict[UUID, Row[Any]] = {}
-    for schedule_id in schedule_ids:
-        for row in list_runs(connection, schedule_id, RunFilter(), limit=1):
-            found[schedule_id] = row
-    return found
-
-
 def lock_run(connection: Connection, run_id: UUID) -> Row[Any] | None:
     """The run, not changed by anybody else until the transaction ends; None when there is none.
 
-    On SQLite the transaction is the only writer already. On PostgreSQL the key is left out of the
-    lock: reports and deliveries refer to it.
+    The key is left out of the lock: reports and deliveries refer to it. On SQLite the transaction
+    is the only writer already.
     """
     query = select(schedule_run).where(schedule_run.c.id == run_id)
-    if connection.dialect.name == "postgresql":
-        query = query.with_for_update(key_share=True)
-    return connection.execute(query).one_or_none()
+    return connection.execute(query.with_for_update(key_share=True)).one_or_none()
 
 
 def change_run(
@@ -109,9 +98,14 @@ def end_run(
     now: datetime,
     **values: Any,
 ) -> bool:
-    """End the run in `state` if it is in one of the expected ones; whether it was."""
-    ending: Mapping[str, Any] = {"state": state, "reason": reason, "ended_at": now, **values}
-    return change_run(connection, run_id, expected=expected, now=now, not_before=None, **ending)
+    """End the run in `state` if it is in one of the expected ones; whether it was.
+
+    Without a `reason` the one that is there stays, such as who has canceled it.
+    """
+    ending: dict[str, Any] = {"state": state, "ended_at": now, "not_before": None, **values}
+    if reason is not None:
+        ending["reason"] = reason
+    return change_run(connection, run_id, expected=expected, now=now, **ending)
 
 
 def _runs() -> Select[Any]:

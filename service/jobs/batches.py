@@ -11,6 +11,7 @@ from service.jobs import audit
 from service.jobs.actors import Actor
 from service.jobs.batch_documents import (
     TERMINAL_STATES,
+    BatchIn,
     BatchOut,
     BatchPage,
     BatchPlanOut,
@@ -20,7 +21,7 @@ from service.jobs.batch_plans import plan_batch
 from service.jobs.batch_storage import NewBatch, refuse_full_queue, reusable_for, store_batch
 from service.jobs.batch_views import shown_batches
 from service.jobs.page_tokens import make_token, read_token
-from service.jobs.planning import PlannedItem
+from service.jobs.planning import Plan, PlannedItem
 from service.jobs.usage import charge_points, points_left, refuse_over_quota
 from service.settings import Limits
 
@@ -64,6 +65,13 @@ def submit(connection: Connection, actor: Actor, document: Any, limits: Limits) 
     """
     refuse_full_queue(connection, actor, limits)
     body, plan = plan_batch(connection, actor, document, limits)
+    return submit_planned(connection, actor, body, plan, limits)
+
+
+def submit_planned(
+    connection: Connection, actor: Actor, body: BatchIn, plan: Plan, limits: Limits
+) -> BatchOut:
+    """Store a batch that was planned before; raises what `charge_points` raises."""
     charge_points(connection, actor, plan.num_points, limits)
     start_on = body.start_on or datetime.now(UTC).date()
     new = NewBatch(

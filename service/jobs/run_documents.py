@@ -35,6 +35,7 @@ BaselineMissing = Literal[
     "no_run_by_date",
     "named_run_gone",
     "named_run_without_results",
+    "named_run_itself",
 ]
 
 

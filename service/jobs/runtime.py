@@ -21,6 +21,7 @@ from service.jobs import audit_pruning, kept_answers, sweeper
 from service.jobs.audit_sealing import Sealer
 from service.jobs.duties import Duty
 from service.jobs.engine import Engine
+from service.jobs.scheduler import Scheduler
 from service.settings import Settings
 
 Role = Literal["embedded", "worker", "client"]
@@ -58,9 +59,11 @@ class Runtime:
         self._settings = settings
         self._sealer = Sealer(database)
         # Of every role: slots and deliveries are taken by transactions, not by places.
-        self._duties: tuple[Duty, ...] = ()
-        self._on_lock_lost = on_lock_lost
         self._wake = threading.Event()
+        self._duties: tuple[Duty, ...] = (
+            Scheduler(database, settings.limits, self._wake.set).duty(),
+        )
+        self._on_lock_lost = on_lock_lost
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
         self._session: SessionLock | None = None

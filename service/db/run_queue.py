@@ -1,0 +1,191 @@
+"""Which runs are to begin or to be handed over, by state: the whole ledger is never read."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import Connection, Row, and_, exists, func, or_, select, update
+
+from service.db.batches import UNFINISHED
+from service.db.schedule_tables import schedule, schedule_run
+from service.db.tables import result_summary, scenario_batch
+
+ACTIVE = ("running", "reporting")
+WITH_RESULTS = ("succeeded", "partially_failed")
+
+
+def waiting_groups(connection: Connection) -> list[Row[Any]]:
+    """(schedule_id, backfill_id, first_for) of what waits to begin, the oldest first."""
+    c = schedule_run.c
+    first = func.min(c.scheduled_for)
+    query = (
+        select(c.schedule_id, c.backfill_id, first.label("first_for"))
+        .where(c.state == "due")
+        .group_by(c.schedule_id, c.backfill_id)
+        .order_by(first, c.schedule_id)
+    )
+    return list(connection.execute(query))
+
+
+def waiting_runs(
+    connection: Connection,
+    schedule_id: UUID,
+    backfill_id: UUID | None,
+    *,
+    kinds: Sequence[str] = (),
+    newest_first: bool = False,
+    limit: int | None = None,
+) -> list[Row[Any]]:
+    """What of a schedule, or of a backfill, waits to begin, in the order in which it begins."""
+    c = schedule_run.c
+    query = select(schedule_run).where(
+        c.schedule_id == schedule_id, c.state == "due", _of_backfill(backfill_id)
+    )
+    if kinds:
+        query = query.where(c.kind.in_(kinds))
+    order = c.scheduled_for.desc() if newest_first else c.scheduled_for
+    return list(connection.execute(query.order_by(order, c.id).limit(limit)))
+
+
+def active_runs(connection: Connection, schedule_id: UUID | None = None) -> list[Row[Any]]:
+    """Runs that have begun and not ended, with `computes`: whether the batch still does."""
+    c, batch = schedule_run.c, scenario_batch.c
+    query = (
+        select(
+            c.id,
+            c.schedule_id,
+            c.backfill_id,
+            c.state,
+            c.scheduled_for,
+            c.local_time,
+            c.batch_id,
+            _computes().label("computes"),
+        )
+        .outerjoin(scenario_batch, batch.id == c.batch_id)
+        .where(c.state.in_(ACTIVE))
+        .order_by(c.scheduled_for, c.id)
+    )
+    if schedule_id is not None:
+        query = query.where(c.schedule_id == schedule_id)
+    return list(connection.execute(query))
+
+
+def runs_to_hand_over(connection: Connection, limit: int) -> list[UUID]:
+    """Runs whose batch has ended or is gone, and that no earlier one may still tell of.
+
+    A run waits for those of earlier slots of its schedule (of its backfill, if it has one) which
+    are due or computing: what it is compared with must not hang on who was faster. Those of a
+    paused schedule that have not begun hold nobody up.
+    """
+    c, batch = schedule_run.c, scenario_batch.c
+    earlier, its_batch = schedule_run.alias("earlier"), scenario_batch.alias("its_batch")
+    e = earlier.c
+    its_batch_computes = and_(its_batch.c.state.in_(UNFINISHED), its_batch.c.deleted_at.is_(None))
+    held_up = exists(
+        select(e.id)
+        .outerjoin(its_batch, its_batch.c.id == e.batch_id)
+        .where(
+            e.schedule_id == c.schedule_id,
+            or_(
+                e.backfill_id == c.backfill_id,
+                and_(e.backfill_id.is_(None), c.backfill_id.is_(None)),
+            ),
+            e.scheduled_for < c.scheduled_for,
+            or_(
+                and_(e.state == "due", schedule.c.paused_at.is_(None)),
+                and_(e.state == "running", its_batch_computes),
+            ),
+        )
+    ).correlate(schedule_run, schedule)
+    query = (
+        select(c.id)
+        .join(schedule, schedule.c.id == c.schedule_id)
+        .outerjoin(scenario_batch, batch.id == c.batch_id)
+        .where(c.state == "running", ~_computes(), ~held_up)
+        .order_by(c.scheduled_for, c.id)
+        .limit(limit)
+    )
+    return list(connection.scalars(query))
+
+
+def has_headline(connection: Connection, batch_id: UUID) -> bool:
+    """Whether any headline point of the batch has a result."""
+    query = select(result_summary.c.id).where(result_summary.c.batch_id == batch_id).limit(1)
+    return connection.scalar(query) is not None
+
+
+def newest_with_results(
+    connection: Connection,
+    schedule_id: UUID,
+    *,
+    before: datetime | None = None,
+    until: datetime | None = None,
+    other_than: UUID | None = None,
+) -> Row[Any] | None:
+    """The run of the newest slot before, or not after, a moment whose batch has results."""
+    c = schedule_run.c
+    query = (
+        select(schedule_run)
+        .join(scenario_batch, scenario_batch.c.id == c.batch_id)
+        .where(c.schedule_id == schedule_id, _has_results())
+    )
+    if before is not None:
+        query = query.where(c.scheduled_for < before)
+    if until is not None:
+        query = query.where(c.scheduled_for <= until)
+    if other_than is not None:
+        query = query.where(c.id != other_than)
+    query = query.order_by(c.scheduled_for.desc(), c.id.desc()).limit(1)
+    return connection.execute(query).one_or_none()
+
+
+def with_results(connection: Connection, schedule_id: UUID, run_id: UUID) -> Row[Any] | None:
+    """The run of the schedule if its batch has results, else None."""
+    c = schedule_run.c
+    return connection.execute(
+        select(schedule_run)
+        .join(scenario_batch, scenario_batch.c.id == c.batch_id)
+        .where(c.id == run_id, c.schedule_id == schedule_id, _has_results())
+    ).one_or_none()
+
+
+def cancel_waiting(
+    connection: Connection,
+    schedule_id: UUID,
+    *,
+    reason: str,
+    now: datetime,
+    backfill_id: UUID | None = None,
+) -> int:
+    """End what of the schedule, or only of the backfill, has not begun; how many runs."""
+    c = schedule_run.c
+    query = update(schedule_run).where(c.schedule_id == schedule_id, c.state == "due")
+    if backfill_id is not None:
+        query = query.where(c.backfill_id == backfill_id)
+    changed = connection.execute(
+        query.values(
+            state="canceled",
+            reason=reason,
+            ended_at=now,
+            updated_at=now,
+            not_before=None,
+            version=c.version + 1,
+        )
+    )
+    return changed.rowcount
+
+
+def _of_backfill(backfill_id: UUID | None) -> Any:
+    column = schedule_run.c.backfill_id
+    return column.is_(None) if backfill_id is None else column == backfill_id
+
+
+def _computes() -> Any:
+    batch = scenario_batch.c
+    return func.coalesce(and_(batch.state.in_(UNFINISHED), batch.deleted_at.is_(None)), False)
+
+
+def _has_results() -> Any:
+    batch = scenario_batch.c
+    return and_(batch.state.in_(WITH_RESULTS), batch.deleted_at.is_(None))
