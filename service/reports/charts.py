@@ -1,0 +1,190 @@
+"""The charts of a report as Vega-Lite dictionaries: one definition for the document and the page.
+
+Every chart is made of horizontal bars with their label on the left and their number, already
+written in the reader's language, on the right: readable with fifteen causes, and no axis is needed.
+Colours are those of `COLOURS`, by name of what they mean.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+from msgspec import Struct
+
+SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
+FONT = "system-ui, sans-serif"
+
+Tone = Literal["held", "nominal", "loss", "gain", "past", "new"]
+Spec = dict[str, Any]
+
+# No two names share a colour: images replace them by CSS variables, pages by what they are there.
+COLOURS: Mapping[str, str] = {
+    "held": "#35658c",
+    "nominal": "#8895a1",
+    "loss": "#c2410d",
+    "gain": "#187a4b",
+    "past": "#9aa6b3",
+    "new": "#36658d",
+    "ink": "#1b2530",
+    "quiet": "#55616d",
+    "line": "#c9d0d7",
+}
+
+
+class Bar(Struct, frozen=True):
+    """A row: what it is, from where to where its bar goes, and what stands beside it."""
+
+    label: str
+    start: float
+    end: float
+    text: str
+    tone: Tone
+    low: float | None = None
+    high: float | None = None
+
+
+class Width(Struct, frozen=True):
+    """How wide a chart is drawn: the same chart for a page and for a telephone."""
+
+    name: str
+    label: int
+    plot: int
+    text: int
+    font: int
+
+
+WIDE = Width("wide", 205, 365, 170, 13)
+NARROW = Width("narrow", 116, 100, 124, 11)
+_ROW = 27
+_PAIRED_ROW = 18
+_ROWS: Spec = {
+    "field": "row",
+    "type": "ordinal",
+    "axis": None,
+    "scale": {"paddingInner": 0.28, "paddingOuter": 0.1},
+}
+_GAP = 10
+
+
+def bars(
+    rows: Sequence[Bar],
+    width: Width = WIDE,
+    *,
+    connected: bool = False,
+    is_paired: bool = False,
+) -> Spec:
+    """A row a bar, in the order given; of pairs (before, now) rows are closer to each other.
+
+    `connected` draws a thin line from the end of each bar to the next (a waterfall). Rows with
+    `low` and `high` get an interval over their bar.
+    """
+    values = [
+        {
+            "row": row,
+            "label": bar.label,
+            "start": bar.start,
+            "end": bar.end,
+            "text": bar.text,
+            "tone": bar.tone,
+            **({"next": row + 1} if connected and row + 1 < len(rows) else {}),
+            **({} if bar.low is None or bar.high is None else {"low": bar.low, "high": bar.high}),
+        }
+        for row, bar in enumerate(rows)
+    ]
+    layers = [_bar_layer(), _zero_line()]
+    if connected:
+        layers.append(_steps())
+    if any("low" in value for value in values):
+        layers += _intervals()
+    layers += [
+        _texts("label", -_GAP, "right", width, limit=width.label),
+        _texts("text", width.plot + _GAP, "left", width),
+    ]
+    return {
+        "$schema": SCHEMA,
+        "width": width.plot,
+        "height": {"step": _PAIRED_ROW if is_paired else _ROW},
+        "background": None,
+        # Room for texts is fixed: their size is that of the reader's font, not of the renderer's.
+        "autosize": "none",
+        "padding": {"left": width.label + _GAP, "right": width.text, "top": 2, "bottom": 2},
+        "data": {"values": values},
+        "layer": layers,
+        "config": {"aria": False, "font": FONT, "view": {"stroke": None}},
+    }
+
+
+def _zero_line() -> Spec:
+    return {
+        "mark": {"type": "rule", "color": COLOURS["line"]},
+        "encoding": {"x": {"datum": 0, "type": "quantitative"}},
+    }
+
+
+def _bar_layer() -> Spec:
+    tones = [name for name in COLOURS if name in {"held", "nominal", "loss", "gain", "past", "new"}]
+    return {
+        "mark": {"type": "bar", "cornerRadius": 2},
+        "encoding": {
+            "y": _ROWS,
+            "x": {
+                "field": "start",
+                "type": "quantitative",
+                "axis": None,
+                "scale": {"nice": False, "zero": True},
+            },
+            "x2": {"field": "end"},
+            "color": {
+                "field": "tone",
+                "type": "nominal",
+                "legend": None,
+                "scale": {"domain": tones, "range": [COLOURS[tone] for tone in tones]},
+            },
+        },
+    }
+
+
+def _steps() -> Spec:
+    """From the end of each bar down to the next one."""
+    return {
+        "transform": [{"filter": "isValid(datum.next)"}],
+        "mark": {"type": "rule", "color": COLOURS["quiet"], "strokeDash": [2, 2]},
+        "encoding": {
+            "x": {"field": "end", "type": "quantitative"},
+            "y": _ROWS,
+            "y2": {"field": "next"},
+        },
+    }
+
+
+def _intervals() -> list[Spec]:
+    has_interval = [{"filter": "isValid(datum.low)"}]
+    place = {"y": _ROWS, "x": {"field": "low", "type": "quantitative"}, "x2": {"field": "high"}}
+    rule = {
+        "transform": has_interval,
+        "mark": {"type": "rule", "color": COLOURS["ink"], "strokeWidth": 1.5},
+        "encoding": place,
+    }
+    ends = [
+        {
+            "transform": has_interval,
+            "mark": {"type": "tick", "color": COLOURS["ink"], "height": 9, "thickness": 1.5},
+            "encoding": {"y": _ROWS, "x": {"field": field, "type": "quantitative"}},
+        }
+        for field in ("low", "high")
+    ]
+    return [rule, *ends]
+
+
+def _texts(field: str, x: int, align: str, width: Width, limit: int | None = None) -> Spec:
+    return {
+        "mark": {
+            "type": "text",
+            "x": x,
+            "align": align,
+            "baseline": "middle",
+            "color": COLOURS["ink"],
+            "fontSize": width.font,
+            **({} if limit is None else {"limit": limit}),
+        },
+        "encoding": {"y": _ROWS, "text": {"field": field, "type": "nominal"}},
+    }

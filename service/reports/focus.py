@@ -1,0 +1,268 @@
+"""FOCUS 1.2 CSV of a loss report: one row per item, day and cause of loss.
+
+A loss is a view of money that is billed already: `BilledCost` and `EffectiveCost` are 0, so that
+sums over bills stay what they are; what the loss costs is `x_LossCost`. The quantities of an item
+add up to its GPU-hours lost, its `x_LossCost` to its cost shown. All rows are forecasts.
+
+Where no price is known `ListCost` is `BilledCost`, as the specification asks of a column that may
+not be null; the unit prices and `x_LossCost` are null, and `x_CostStatus` says why.
+"""
+
+import math
+from collections.abc import Iterator, Mapping
+from datetime import date, timedelta
+from decimal import Decimal
+from fractions import Fraction
+
+import msgspec
+from msgspec import Struct
+
+from service.reports.export_fields import Field, FieldKind
+from service.reports.export_text import write_csv
+from service.reports.loss_report import LossReport, PricedDays, ReportItem
+from service.reports.money import Money, apportion
+from service.reports.whole_costs import apportioned
+
+FOCUS_VERSION = "1.2"
+# A millionth of a GPU-hour is 4 ms of one GPU; 1e7 GPUs for a day still fit the 16 digits that the
+# numeric format of the specification expects readers to keep.
+QUANTITY_DIGITS = 6
+# ISO 4217: "transactions where no currency is involved"
+NO_CURRENCY = "XXX"
+PROVIDER = "Trainard"
+_DROPPED = 1e-9
+# What the ideal step counts too is no loss: it is taken off these, the last one takes the rest.
+_IN_IDEAL = ("gpu_hours_load", "gpu_hours_communication")
+
+# FOCUS columns first, in the order of the alphabet; then ours.
+_FOCUS_COLUMNS: tuple[tuple[str, FieldKind], ...] = (
+    ("BilledCost", "decimal"),
+    ("BillingAccountId", "text"),
+    ("BillingAccountName", "text"),
+    ("BillingCurrency", "text"),
+    ("BillingPeriodEnd", "text"),
+    ("BillingPeriodStart", "text"),
+    ("ChargeCategory", "text"),
+    ("ChargeClass", "text"),
+    ("ChargeDescription", "text"),
+    ("ChargeFrequency", "text"),
+    ("ChargePeriodEnd", "text"),
+    ("ChargePeriodStart", "text"),
+    ("ContractedCost", "decimal"),
+    ("ContractedUnitPrice", "decimal"),
+    ("EffectiveCost", "decimal"),
+    ("InvoiceIssuerName", "text"),
+    ("ListCost", "decimal"),
+    ("ListUnitPrice", "decimal"),
+    ("PricingCategory", "text"),
+    ("PricingQuantity", "decimal"),
+    ("PricingUnit", "text"),
+    ("ProviderName", "text"),
+    ("PublisherName", "text"),
+    ("ResourceId", "text"),
+    ("ResourceName", "text"),
+    ("ResourceType", "text"),
+    ("ServiceCategory", "text"),
+    ("ServiceName", "text"),
+    ("ServiceSubcategory", "text"),
+    ("SkuId", "text"),
+    ("SkuPriceId", "text"),
+    ("Tags", "text"),
+)
+_OUR_COLUMNS: tuple[tuple[str, FieldKind], ...] = (
+    ("x_BaselineBatchId", "text"),
+    ("x_BatchId", "text"),
+    ("x_CostCenter", "text"),
+    ("x_CostStatus", "text"),
+    ("x_FocusVersion", "text"),
+    ("x_GpuType", "text"),
+    ("x_InputDigest", "text"),
+    ("x_IsForecast", "text"),
+    ("x_LossCause", "text"),
+    ("x_LossCost", "decimal"),
+    ("x_LossGpuHours", "decimal"),
+    ("x_ModelVersion", "text"),
+    ("x_ReportId", "text"),
+    ("x_ResultId", "text"),
+    ("x_ScenarioName", "text"),
+)
+FIELDS = tuple(Field(name=name, kind=kind) for name, kind in (*_FOCUS_COLUMNS, *_OUR_COLUMNS))
+
+Value = str | Decimal | None
+Row = dict[str, Value]
+
+
+class LossPart(Struct, frozen=True):
+    """What one cause took from one item on one day; its GPU-hours in millionths."""
+
+    day: date
+    cause: str
+    hours: Decimal
+    price: PricedDays
+    cost: Decimal | None
+
+
+def report_focus(report: LossReport) -> bytes:
+    """The whole file; items without numbers and causes without GPU-hours have no rows."""
+    of_report = _of_report(report)
+    rows = [row for item in report.items if item.missing is None for row in _rows(item, of_report)]
+    chunk = {field.name: [row[field.name] for row in rows] for field in FIELDS}
+    return b"".join(write_csv(FIELDS, [chunk]))
+
+
+def loss_by_cause(item: ReportItem) -> dict[str, float]:
+    """GPU-hours by cause that add up to those lost: what the ideal step counts too is no loss.
+
+    Nominal loading and communication are in the ideal step, so they are taken off their columns;
+    where overlap hides more than nothing, communication is a gain, below 0.
+    """
+    causes = {
+        name: hours for name, hours in item.causes.items() if name != "gpu_hours_useful" and hours
+    }
+    lost, available = item.gpu_hours_lost or 0.0, item.gpu_hours_available or 0.0
+    within_ideal = math.fsum([*causes.values(), -lost])
+    load, rest = _IN_IDEAL
+    of_load = min(max(within_ideal, 0.0), causes.get(load, 0.0))
+    causes[load] = causes.get(load, 0.0) - of_load
+    causes[rest] = causes.get(rest, 0.0) - (within_ideal - of_load)
+    # What is left by floating point alone
+    least = _DROPPED * available
+    return {name: hours for name, hours in causes.items() if abs(hours) > least}
+
+
+def loss_parts(item: ReportItem) -> list[LossPart]:
+    """Every day and cause: their GPU-hours add up to the item's, their costs to its cost."""
+    causes = loss_by_cause(item)
+    days = list(_days(item))
+    shares = [Fraction(repr(hours)) / len(days) for hours in causes.values() for _ in days]
+    places = [(cause, day, price) for cause in causes for day, price in days]
+    quantities = _quantities(shares, Fraction(repr(item.gpu_hours_lost or 0.0)))
+    costs = _costs(quantities, [price for _, _, price in places], item.cost_of_loss)
+    parts = [
+        LossPart(day, cause, hours, price, cost)
+        for (cause, day, price), hours, cost in zip(places, quantities, costs, strict=True)
+    ]
+    return sorted(parts, key=lambda part: part.day)
+
+
+def _quantities(shares: list[Fraction], total: Fraction) -> list[Decimal]:
+    """The shares in millionths, each rounded up or down so that they add up to the total."""
+    if not shares:
+        return []
+    scale = 10**QUANTITY_DIGITS
+    denominator = math.lcm(*(share.denominator for share in shares))
+    numerators = [int(share * denominator) * scale for share in shares]
+    units = apportioned(numerators, denominator, round(total * scale))
+    return [Decimal(f"{unit}E-{QUANTITY_DIGITS}") for unit in units]
+
+
+def _costs(
+    quantities: list[Decimal], prices: list[PricedDays], shown: Money | None
+) -> list[Decimal | None]:
+    """What the parts cost, rounded so that they add up to the item's cost shown."""
+    if shown is None:
+        return [None] * len(quantities)
+    exact = [
+        Fraction(hours) * Fraction(_unit_price(price) or 0)
+        for hours, price in zip(quantities, prices, strict=True)
+    ]
+    return [*apportion(exact, shown.currency, shown_total=Decimal(shown.amount))]
+
+
+def _days(item: ReportItem) -> Iterator[tuple[date, PricedDays]]:
+    """Every day of the window with what prices it; where that is withheld, with nothing."""
+    unpriced = PricedDays(
+        first_on=item.start_on, days=item.period_days, rate_id=None, price_per_gpu_hour=None
+    )
+    for part in item.price_days or [unpriced]:
+        for day in range(part.days):
+            yield part.first_on + timedelta(days=day), part
+
+
+def _rows(item: ReportItem, of_report: Mapping[str, Value]) -> Iterator[Row]:
+    of_item = {**of_report, **_of_item(item)}
+    # A partly priced item has no cost, but its priced days have: they are not told apart there.
+    for part in loss_parts(item):
+        price = _unit_price(part.price)
+        cost = Decimal(0) if price is None else _exact_product(part.hours, price)
+        yield {
+            **of_item,
+            "ChargeDescription": f"GPU-hours lost: {part.cause.removeprefix('gpu_hours_')}",
+            "ChargePeriodStart": _midnight(part.day),
+            "ChargePeriodEnd": _midnight(part.day + timedelta(days=1)),
+            "BillingPeriodStart": _midnight(part.day.replace(day=1)),
+            "BillingPeriodEnd": _midnight(
+                (part.day.replace(day=1) + timedelta(days=31)).replace(day=1)
+            ),
+            "ListUnitPrice": price,
+            "ContractedUnitPrice": price,
+            "ListCost": cost,
+            "ContractedCost": cost,
+            "PricingQuantity": part.hours,
+            "PricingCategory": None if price is None else "Standard",
+            "SkuPriceId": part.price.rate_id,
+            "x_LossCause": part.cause.removeprefix("gpu_hours_"),
+            "x_LossCost": part.cost,
+            "x_LossGpuHours": part.hours,
+        }
+
+
+def _of_report(report: LossReport) -> dict[str, Value]:
+    """What all rows share."""
+    return {
+        "BilledCost": Decimal(0),
+        "EffectiveCost": Decimal(0),
+        "BillingAccountId": "trainard",
+        "BillingAccountName": None,
+        "BillingCurrency": report.batch.currency or NO_CURRENCY,
+        "ChargeCategory": "Usage",
+        "ChargeClass": None,
+        "ChargeFrequency": "Usage-Based",
+        "InvoiceIssuerName": PROVIDER,
+        "PricingUnit": "GPU-Hours",
+        "ProviderName": PROVIDER,
+        "PublisherName": PROVIDER,
+        "ServiceCategory": "AI and Machine Learning",
+        "ServiceSubcategory": "Machine Learning",
+        "ServiceName": "GPU training clusters",
+        "ResourceType": "GPU cluster",
+        "x_BaselineBatchId": str(report.baseline.batch_id) if report.baseline else None,
+        "x_BatchId": str(report.batch.batch_id),
+        "x_FocusVersion": FOCUS_VERSION,
+        "x_InputDigest": report.batch.input_digest,
+        "x_IsForecast": "true",
+        "x_ModelVersion": report.batch.model_version,
+        "x_ReportId": str(report.report_id),
+    }
+
+
+def _of_item(item: ReportItem) -> dict[str, Value]:
+    revision = None if item.profile is None else f"{item.profile}@{item.profile_revision}"
+    tags = {"profile": revision, "cost_center": item.cost_center}
+    known = {name: text for name, text in tags.items() if text}
+    return {
+        "ResourceId": item.custom_id,
+        "ResourceName": item.name or None,
+        "SkuId": item.gpu_type or "GPU",
+        "Tags": msgspec.json.encode(known).decode() if known else None,
+        "x_CostCenter": item.cost_center,
+        "x_CostStatus": item.cost_status.value,
+        "x_GpuType": item.gpu_type,
+        "x_ResultId": item.result_id,
+        "x_ScenarioName": item.name or None,
+    }
+
+
+def _unit_price(price: PricedDays) -> Decimal | None:
+    return None if price.price_per_gpu_hour is None else Decimal(price.price_per_gpu_hour.amount)
+
+
+def _exact_product(hours: Decimal, price: Decimal) -> Decimal:
+    """Of up to 16 and 24 digits: more than the 28 of the usual context."""
+    numerator = Fraction(hours) * Fraction(price)
+    places = QUANTITY_DIGITS + 12
+    return Decimal(f"{int(numerator * 10**places)}E-{places}")
+
+
+def _midnight(day: date) -> str:
+    return f"{day.isoformat()}T00:00:00Z"

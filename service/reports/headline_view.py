@@ -1,0 +1,201 @@
+"""The headline of a report in words: what is lost, what it costs, which way it went, the budget."""
+
+from msgspec import Struct
+
+from service.reports.language import Words
+from service.reports.loss_report import BudgetOutcome, LossReport
+from service.reports.money import CostStatus
+from service.reports.report_view import Mark, direction, is_withheld, percent
+
+
+class Move(Struct, frozen=True):
+    """A change: its size, its relative size, against what, and whether it is good."""
+
+    text: str
+    against: str
+    mark: Mark
+    meaning: str
+
+
+class BudgetView(Struct, frozen=True):
+    """The budget: its status, and a line for each budget with the share that is used."""
+
+    status: str
+    title: str
+    lines: list[str]
+    used: float | None
+
+
+class HeadlineView(Struct, frozen=True):
+    """Everything of it as text."""
+
+    lost_title: str
+    lost: str
+    lost_move: Move | None
+    uncertain: str
+    cost: str
+    is_cost_known: bool
+    cost_move: Move | None
+    fraction: str
+    fraction_of: str
+    fraction_used: float
+    not_useful: str
+    compared: str
+    no_baseline: str
+    budget: BudgetView
+
+
+def headline_view(report: LossReport, words: Words) -> HeadlineView:
+    """Of any report: with and without baseline, rate, money and budget."""
+    head, numbers = report.headline, words.numbers
+    error = head.gpu_hours_lost_se_per_30_days
+    lost = head.gpu_hours_lost_per_30_days
+    return HeadlineView(
+        lost_title=words.say("gained_title" if lost < 0 else "lost_title"),
+        lost=numbers.hours(abs(lost), error),
+        lost_move=_hours_move(report, words),
+        uncertain=words.say("uncertain", hours=numbers.error(error)) if error else "",
+        cost=_cost(report, words),
+        is_cost_known=head.cost_of_loss_per_30_days is not None,
+        cost_move=_cost_move(report, words),
+        fraction=numbers.percent(head.loss_fraction),
+        fraction_of=words.say(
+            "fraction_of", hours=numbers.hours(head.gpu_hours_available_per_30_days)
+        ),
+        fraction_used=_clipped(head.loss_fraction),
+        not_useful=words.say(
+            "not_useful", hours=numbers.hours(head.gpu_hours_not_useful_per_30_days)
+        ),
+        compared=words.say("compared", items=words.counted("items", head.items_compared))
+        if report.baseline
+        else "",
+        no_baseline=baseline_reason(report, words),
+        budget=budget_view(report, words),
+    )
+
+
+def about(report: LossReport, words: Words) -> list[str]:
+    """Which run it is, which window, and when it was made."""
+    numbers, run = words.numbers, report.run
+    days = sorted({item.period_days for item in report.items}) or [30]
+    shown = words.counted("days", days[0]) if len(days) == 1 else words.say("several_windows")
+    first_on = numbers.day(report.batch.start_on)
+    scheduled = (
+        words.say(
+            "scheduled",
+            schedule=run.schedule,
+            moment=numbers.local(run.local_time),
+            zone=run.zone,
+        )
+        if run
+        else words.say("by_hand")
+    )
+    made_at = words.say("made_at", moment=numbers.moment(report.made_at))
+    return [scheduled, words.say("window", days=shown, first_on=first_on), made_at]
+
+
+def baseline_reason(report: LossReport, words: Words) -> str:
+    """Why there is nothing to compare with; empty where there is."""
+    if report.baseline is not None:
+        return ""
+    return words.name("baseline_missing", report.baseline_missing or "none_asked")
+
+
+def past_name(report: LossReport, words: Words) -> str:
+    """The baseline as a reader knows it: the moment of its slot, or of its batch."""
+    if report.baseline is None:
+        return ""
+    moment = report.baseline.scheduled_for or report.baseline.created_at
+    return words.numbers.moment(moment)
+
+
+def budget_view(report: LossReport, words: Words) -> BudgetView:
+    """The badge and what it is about."""
+    budget = report.budget
+    if budget is None:
+        return BudgetView("none", words.say("no_budget"), [], None)
+    lines, shares = [], []
+    for used, allowed, line in _budgets(budget, words):
+        lines.append(line)
+        shares.append(used / allowed)
+    return BudgetView(
+        budget.status,
+        words.say(f"budget_{budget.status}"),
+        lines,
+        _clipped(max(shares)) if shares else None,
+    )
+
+
+def _budgets(budget: BudgetOutcome, words: Words) -> list[tuple[float, float, str]]:
+    """Used, allowed and a line of each budget whose both numbers are known."""
+    numbers = words.numbers
+    found = []
+    lost, allowed = budget.gpu_hours_lost_per_30_days, budget.gpu_hours_budget_per_30_days
+    if lost is not None and allowed is not None:
+        texts = f"{numbers.hours(lost)}", f"{numbers.hours(allowed)} {words.say('unit')}"
+        found.append((lost, allowed, *texts))
+    cost, most = budget.cost_of_loss_per_30_days, budget.cost_budget_per_30_days
+    if cost is not None and most is not None and float(most.amount) > 0:
+        shown = numbers.money(cost), numbers.money(most)
+        found.append((float(cost.amount), float(most.amount), *shown))
+    return [
+        (
+            used,
+            most_used,
+            f"{words.say('budget_of', used=used_text, budget=most_text)} "
+            f"({words.say('used_share', share=numbers.percent(used / most_used, 0))})",
+        )
+        for used, most_used, used_text, most_text in found
+    ]
+
+
+def _hours_move(report: LossReport, words: Words) -> Move | None:
+    change = report.headline.gpu_hours_lost_change
+    if change is None or change.difference is None:
+        return None
+    past = past_name(report, words)
+    if change.difference == 0:
+        return Move(words.say("unchanged", past=past), "", "", "")
+    error = report.headline.gpu_hours_lost_se_per_30_days
+    return _move(
+        words,
+        words.numbers.signed_hours(change.difference, error),
+        change.relative,
+        past,
+        change.difference,
+    )
+
+
+def _cost_move(report: LossReport, words: Words) -> Move | None:
+    change = report.headline.cost_of_loss_change
+    if change is None or change.difference is None:
+        return None
+    past, size = past_name(report, words), float(change.difference.amount)
+    if size == 0:
+        return Move(words.say("unchanged", past=past), "", "", "")
+    shown = words.numbers.signed_money(change.difference)
+    return _move(words, shown, change.relative, past, size)
+
+
+def _move(words: Words, shown: str, relative: float | None, past: str, size: float) -> Move:
+    share = "" if relative is None else f" ({percent(words, relative, signed=True)})"
+    mark = direction(size)
+    return Move(f"{shown}{share}", words.say("against", past=past), mark, words.say(mark))
+
+
+def _cost(report: LossReport, words: Words) -> str:
+    head = report.headline
+    if head.cost_of_loss_per_30_days is not None:
+        return words.numbers.money(head.cost_of_loss_per_30_days)
+    if is_withheld(report):
+        return words.say("money_withheld")
+    return words.name("cost_status", _status(head.cost_status))
+
+
+def _status(status: CostStatus) -> str:
+    return status.value
+
+
+def _clipped(fraction: float) -> float:
+    """Of a bar: between nothing and all."""
+    return min(max(fraction, 0.0), 1.0)

@@ -1,0 +1,334 @@
+"""Items, profiles, movers and remedies of a report: their charts and tables."""
+
+import math
+from collections import defaultdict
+
+from service.reports.charts import Bar
+from service.reports.headline_view import past_name
+from service.reports.language import Words
+from service.reports.loss_report import LossReport, Mover, ReportItem, ReportRemedy
+from service.reports.report_view import (
+    MAX_ITEMS,
+    Cell,
+    Figure,
+    Legend,
+    Table,
+    TableHead,
+    difference,
+    hours,
+    is_withheld,
+    label,
+    money,
+    percent,
+    volume_reason,
+    with_numbers,
+)
+
+MAX_BARS = 12
+
+
+def movers_figure(report: LossReport, words: Words) -> Figure | None:
+    """What moved most, to the left what lost less and to the right what lost more."""
+    movers = [mover for mover in report.movers if mover.difference_per_30_days][:MAX_BARS]
+    if not movers:
+        return None
+    rows = [
+        Bar(
+            label(mover.name, mover.custom_id),
+            0.0,
+            mover.difference_per_30_days,
+            _mover_text(words, mover),
+            "loss" if mover.difference_per_30_days > 0 else "gain",
+        )
+        for mover in movers
+    ]
+    first = movers[0]
+    return Figure(
+        "movers",
+        words.say("movers_chart"),
+        words.say(
+            "movers_desc",
+            name=label(first.name, first.custom_id),
+            hours=words.numbers.signed_hours(first.difference_per_30_days),
+        ),
+        _legend(words, {"loss": "worse", "gain": "better"}, rows),
+        rows,
+    )
+
+
+def movers_table(report: LossReport, words: Words) -> Table | None:
+    """The same with both values and the main cause."""
+    if not report.movers:
+        return None
+    heads = [
+        TableHead(words.say("item"), "text"),
+        TableHead(words.say("past")),
+        TableHead(words.say("new")),
+        TableHead(words.say("difference")),
+        TableHead(words.say("relative")),
+        TableHead(words.say("cost_difference")),
+        TableHead(words.say("main_cause"), "text"),
+    ]
+    rows = [
+        [
+            _name_cell(words, mover.name, mover.custom_id, mover.profile, mover.kind),
+            Cell(hours(words, mover.past_gpu_hours_lost_per_30_days)),
+            Cell(hours(words, mover.new_gpu_hours_lost_per_30_days)),
+            difference(words, mover.difference_per_30_days),
+            Cell(percent(words, mover.relative, signed=True)),
+            money(words, mover.cost_difference_per_30_days, _no_money(report), signed=True),
+            volume_reason(words, mover.main_cause)
+            if mover.main_cause
+            else Cell(words.say("none"), mark="quiet"),
+        ]
+        for mover in report.movers
+    ]
+    return Table(words.say("movers_table"), heads, rows)
+
+
+def items_figure(report: LossReport, words: Words) -> Figure | None:
+    """What loses most over its window, with the range of clusters where it is known."""
+    losers = [item for item in with_numbers(report) if item.gpu_hours_lost][:MAX_BARS]
+    if not losers:
+        return None
+    rows = [
+        Bar(
+            label(item.name, item.custom_id),
+            0.0,
+            item.gpu_hours_lost or 0.0,
+            _lost_text(words, item),
+            "loss" if (item.gpu_hours_lost or 0.0) > 0 else "gain",
+            item.gpu_hours_lost_p10,
+            item.gpu_hours_lost_p90,
+        )
+        for item in losers
+    ]
+    first = losers[0]
+    legend = _legend(words, {"loss": "loss", "gain": "gain"}, rows)
+    if any(row.low is not None for row in rows):
+        legend.append(Legend("range", words.say("legend_range")))
+    return Figure(
+        "items",
+        words.say("items_chart"),
+        words.say("items_desc", name=rows[0].label, hours=hours(words, first.gpu_hours_lost)),
+        legend,
+        rows,
+    )
+
+
+def items_table(report: LossReport, words: Words) -> Table:
+    """Up to 50 items, those that lose most first, then those without numbers."""
+    ordered = [*with_numbers(report), *(i for i in report.items if i.gpu_hours_lost is None)]
+    heads = [
+        TableHead(words.say("item"), "text"),
+        TableHead(words.say("gpus")),
+        TableHead(words.say("days")),
+        TableHead(words.say("efficiency")),
+        TableHead(words.say("lost")),
+        TableHead(words.say("range")),
+        TableHead(words.say("difference")),
+        TableHead(words.say("cost")),
+        TableHead(words.say("method"), "text"),
+    ]
+    rows = [_item_row(words, item) for item in ordered[:MAX_ITEMS]]
+    more = len(ordered) - MAX_ITEMS
+    note = words.counted("items_more", more) if more > 0 else ""
+    return Table(words.say("items_table"), heads, rows, note)
+
+
+def profiles_figure(report: LossReport, words: Words) -> Figure | None:
+    """Loss by profile on both sides, for profiles that stand on both; two of them at least."""
+    profiles = _profiles(report)[:MAX_BARS]
+    if len(profiles) < 2:
+        return None
+    rows = []
+    for profile, past, new in profiles:
+        name = profile or words.say("without_profile")
+        moved = difference(words, new - past)
+        rows += [
+            Bar(name, 0.0, past, hours(words, past), "past"),
+            Bar("", 0.0, new, f"{hours(words, new)} ({moved.text})", "new"),
+        ]
+    return Figure(
+        "profiles",
+        words.say("profiles_chart"),
+        words.say("profiles_desc", count=words.numbers.count(len(profiles))),
+        [
+            Legend("past", f"{words.say('legend_past')} ({past_name(report, words)})"),
+            Legend("new", words.say("legend_new")),
+        ],
+        rows,
+        is_paired=True,
+    )
+
+
+def profiles_table(report: LossReport, words: Words) -> Table | None:
+    """The same numbers, of all profiles."""
+    profiles = _profiles(report)
+    if len(profiles) < 2:
+        return None
+    heads = [
+        TableHead(words.say("profile"), "text"),
+        TableHead(words.say("past")),
+        TableHead(words.say("new")),
+        TableHead(words.say("difference")),
+    ]
+    rows = [
+        [
+            Cell(profile or words.say("without_profile")),
+            Cell(hours(words, past)),
+            Cell(hours(words, new)),
+            difference(words, new - past),
+        ]
+        for profile, past, new in profiles
+    ]
+    return Table(words.say("profiles_table"), heads, rows)
+
+
+def remedies_figure(report: LossReport, words: Words) -> Figure | None:
+    """What remedies would give back; below 0 where one does not pay."""
+    remedies = [r for r in report.remedies if r.gpu_hours_given_back_per_30_days][:MAX_BARS]
+    if not remedies:
+        return None
+    rows = [
+        Bar(
+            _remedy_name(words, remedy),
+            0.0,
+            remedy.gpu_hours_given_back_per_30_days,
+            _given_back(words, remedy),
+            "gain" if remedy.gpu_hours_given_back_per_30_days > 0 else "loss",
+        )
+        for remedy in remedies
+    ]
+    first = remedies[0]
+    return Figure(
+        "remedies",
+        words.say("remedies_chart"),
+        words.say(
+            "remedies_desc",
+            remedy=rows[0].label,
+            name=label(first.name, first.custom_id),
+            hours=rows[0].text,
+        ),
+        [],
+        rows,
+    )
+
+
+def remedies_table(report: LossReport, words: Words) -> Table | None:
+    """The same with the item, the error and the money."""
+    if not report.remedies:
+        return None
+    heads = [
+        TableHead(words.say("remedy"), "text"),
+        TableHead(words.say("item"), "text"),
+        TableHead(words.say("given_back")),
+        TableHead(words.say("saved")),
+    ]
+    rows = [
+        [
+            Cell(words.name("remedy", remedy.kind), note=remedy.setting or ""),
+            Cell(label(remedy.name, remedy.custom_id)),
+            Cell(_given_back(words, remedy), note=_uncertain(words, remedy)),
+            money(words, remedy.cost_given_back_per_30_days, remedy.cost_status.value),
+        ]
+        for remedy in report.remedies
+    ]
+    return Table(words.say("remedies_table"), heads, rows, words.say("remedies_note"))
+
+
+def _item_row(words: Words, item: ReportItem) -> list[Cell]:
+    none = Cell(words.say("none"), mark="quiet")
+    name = _name_cell(words, item.name, item.custom_id, item.profile, "")
+    numbers = words.numbers
+    gpus = none if item.num_gpus is None else Cell(numbers.count(item.num_gpus))
+    size = [name, gpus, Cell(numbers.count(item.period_days))]
+    if item.gpu_hours_lost is None:
+        why = Cell(words.name("missing", item.missing or "not_computed"), mark="worse")
+        return [*size, none, why, none, none, none, none]
+    error = item.gpu_hours_lost_se
+    return [
+        *size,
+        Cell(percent(words, item.efficiency_fraction)),
+        Cell(
+            hours(words, item.gpu_hours_lost, error),
+            note=f"± {numbers.error(error)}" if error else "",
+            mark="strong",
+        ),
+        _range(words, item),
+        difference(words, item.change.difference if item.change else None, error),
+        money(words, item.cost_of_loss, item.cost_status.value),
+        Cell(words.name("method", item.method)) if item.method else none,
+    ]
+
+
+def _range(words: Words, item: ReportItem) -> Cell:
+    low, high = item.gpu_hours_lost_p10, item.gpu_hours_lost_p90
+    if low is None or high is None:
+        return Cell(words.say("none"), mark="quiet")
+    error = item.gpu_hours_lost_se
+    return Cell(f"{hours(words, low, error)} – {hours(words, high, error)}")  # noqa: RUF001 - a range
+
+
+def _profiles(report: LossReport) -> list[tuple[str, float, float]]:
+    """Slug, past and new 30-day loss of the items that both sides have; the largest first."""
+    past: dict[str, list[float]] = defaultdict(list)
+    new: dict[str, list[float]] = defaultdict(list)
+    for item in report.items:
+        if item.change is None or item.change.past is None or item.change.new is None:
+            continue
+        past[item.profile or ""].append(item.change.past)
+        new[item.profile or ""].append(item.change.new)
+    sums = [(slug, math.fsum(past[slug]), math.fsum(new[slug])) for slug in past]
+    return sorted(sums, key=lambda row: (-row[2], row[0]))
+
+
+def _mover_text(words: Words, mover: Mover) -> str:
+    share = "" if mover.relative is None else f" ({percent(words, mover.relative, signed=True)})"
+    if mover.kind != "changed":
+        share = f" ({words.say(f'kind_{mover.kind}')})"
+    return words.numbers.signed_hours(mover.difference_per_30_days) + share
+
+
+def _name_cell(words: Words, name: str, custom_id: str, profile: str | None, kind: str) -> Cell:
+    notes = [profile or "", words.say(f"kind_{kind}") if kind not in {"", "changed"} else ""]
+    return Cell(label(name, custom_id), note=", ".join(note for note in notes if note))
+
+
+def _lost_text(words: Words, item: ReportItem) -> str:
+    shown = hours(words, item.gpu_hours_lost, item.gpu_hours_lost_se)
+    if not item.gpu_hours_available or item.gpu_hours_lost is None:
+        return shown
+    return f"{shown} ({percent(words, item.gpu_hours_lost / item.gpu_hours_available)})"
+
+
+def _remedy_name(words: Words, remedy: ReportRemedy) -> str:
+    name = words.name("remedy", remedy.kind)
+    return f"{name} ({remedy.setting})" if remedy.setting else name
+
+
+def _given_back(words: Words, remedy: ReportRemedy) -> str:
+    return hours(words, remedy.gpu_hours_given_back_per_30_days, _error(remedy))
+
+
+def _uncertain(words: Words, remedy: ReportRemedy) -> str:
+    error = _error(remedy)
+    return f"± {words.numbers.error(error)}" if error else ""
+
+
+def _error(remedy: ReportRemedy) -> float | None:
+    """On 30 days, as what is given back is."""
+    if not remedy.gpu_hours_given_back_se or not remedy.gpu_hours_given_back:
+        return None
+    scale = remedy.gpu_hours_given_back_per_30_days / remedy.gpu_hours_given_back
+    return remedy.gpu_hours_given_back_se * abs(scale)
+
+
+def _legend(words: Words, tones: dict[str, str], rows: list[Bar]) -> list[Legend]:
+    used = {row.tone for row in rows}
+    return [Legend(tone, words.say(f"legend_{key}")) for tone, key in tones.items() if tone in used]
+
+
+def _no_money(report: LossReport) -> str:
+    """Why a cost is missing where its row does not say it."""
+    return "withheld" if is_withheld(report) else "no_rate"
