@@ -174,6 +174,18 @@ PROBLEM_TYPES: Final[dict[str, ProblemType]] = dict(
             "detail says why. Change what was asked for and have another one made.",
         ),
         _type(
+            "report-failed",
+            409,
+            "The report could not be made",
+            "detail says why. Have another one made.",
+        ),
+        _type(
+            "report-not-finished",
+            409,
+            "The report is not made yet",
+            "Ask for the report until its state is succeeded, then read its content.",
+        ),
+        _type(
             "precondition-failed",
             412,
             "The object has changed since it was read",

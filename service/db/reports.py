@@ -1,6 +1,6 @@
 """Loss reports: asked for, made once by a task of the engine, never changed afterwards."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
@@ -20,11 +20,13 @@ from sqlalchemy import (
 )
 
 from service.db.schedule_tables import loss_change, report, schedule
-from service.db.tables import result_summary
+from service.db.tables import gpu_hour_rate, result_summary
 
 UNFINISHED: Final = ("queued", "running")
 ENDED: Final = ("succeeded", "failed")
 MAX_UNSENT: Final = 1_000
+# Of one statement: databases bound their parameters
+RATES_AT_ONCE: Final = 500
 # All but the document, which a list must not read
 SHOWN: Final = tuple(column for column in report.c if column.name != "document")
 
@@ -196,3 +198,14 @@ def summaries_of(connection: Connection, batch_id: UUID) -> list[Row[Any]]:
     return list(
         connection.execute(select(result_summary).where(c.batch_id == batch_id).order_by(c.point))
     )
+
+
+def rates_of(connection: Connection, rate_ids: Collection[UUID]) -> list[Row[Any]]:
+    """The rates: what they are for, what they cost and when they are valid."""
+    ordered = sorted(rate_ids)
+    found: list[Row[Any]] = []
+    for start in range(0, len(ordered), RATES_AT_ONCE):
+        part = ordered[start : start + RATES_AT_ONCE]
+        query = select(gpu_hour_rate).where(gpu_hour_rate.c.id.in_(part))
+        found.extend(connection.execute(query))
+    return found

@@ -84,7 +84,7 @@ def _derived(
     """The value at a path that other axes set in part, or that is the same everywhere."""
     document = full(grid.base)
     if not related:
-        value = _value_at(document, path)
+        value = value_at(document, path)
         if isinstance(value, int | float) and not isinstance(value, bool):
             return np.full(len(points), value)
         return Labelled(codes=np.zeros(len(points), dtype=np.int64), values=(value,))
@@ -93,7 +93,7 @@ def _derived(
         codes = codes * axis.length + part.codes(points)
     _, first, inverse = np.unique(codes, return_index=True, return_inverse=True)
     values = tuple(
-        _value_at(
+        value_at(
             apply_overrides(
                 document,
                 {
@@ -108,7 +108,7 @@ def _derived(
     return Labelled(codes=inverse.astype(np.int64), values=values)
 
 
-def _value_at(document: Any, path: str) -> Any:
+def value_at(document: Any, path: str) -> Any:
     """The value at a path; null where it lies under null or nothing stands there."""
     place = document
     for part in path.split("."):

@@ -193,7 +193,7 @@ def _axis_codes(past: Ints | Floats | Labelled, new: Ints | Floats | Labelled) -
     parts = []
     for axis in (past, new):
         labelled = axis if isinstance(axis, Labelled) else _labelled(axis)
-        texts = [_canonical_text(value) for value in labelled.values]
+        texts = [canonical_text(value) for value in labelled.values]
         of_values = np.array(
             [numbers.setdefault(text, len(numbers)) for text in texts], dtype=np.int64
         )
@@ -210,7 +210,7 @@ def _labelled(axis: Ints | Floats) -> Labelled:
     )
 
 
-def _canonical_text(value: object) -> bytes:
+def canonical_text(value: object) -> bytes:
     """JSON with sorted names in which 1 and 1.0 are the same number."""
     return msgspec.json.encode(_as_floats(value), order="sorted")
 

@@ -98,6 +98,18 @@ def _delete_export(export: str, world: World) -> Call:
     return "DELETE", path, {"headers": world.etag(path)}
 
 
+REPORTS = "/v1/reports"
+
+
+def _create_report(world: World) -> Call:
+    return "POST", REPORTS, {"json": {"batch_id": world.batch}}
+
+
+def _delete_report(report: str, world: World) -> Call:
+    path = f"{REPORTS}/{report}"
+    return "DELETE", path, {"headers": world.etag(path)}
+
+
 KEYS = "/v1/api-keys"
 
 
@@ -259,6 +271,14 @@ REQUESTS: dict[str, Request] = {
     "delete_export": Request(
         own=lambda world: _delete_export(world.new_export(), world),
         foreign=lambda world: _delete_export(world.export, world),
+    ),
+    "create_report": Request(own=_create_report, foreign=_create_report),
+    "list_reports": _get(REPORTS),
+    "get_report": _get(REPORTS + "/{world.report}"),
+    "read_report": _get(REPORTS + "/{world.report}/content?format=json"),
+    "delete_report": Request(
+        own=lambda world: _delete_report(world.new_report(), world),
+        foreign=lambda world: _delete_report(world.report, world),
     ),
     "list_audit_events": _get("/v1/audit-events"),
     "list_api_keys": _get(KEYS),

@@ -88,6 +88,11 @@ ALLOWED: dict[str, frozenset[str] | str] = {
     "download_export": MONEY,
     "get_export_sidecar": MONEY,
     "delete_export": ALL,
+    "create_report": ALL,
+    "list_reports": ALL,
+    "get_report": ALL,
+    "read_report": ALL,
+    "delete_report": ALL,
     "list_audit_events": ADMINS,
     "list_api_keys": ADMINS,
     "create_api_key": ADMINS,
@@ -196,7 +201,8 @@ def test_objects_of_another_team_are_as_absent_ones(service: Service, operation:
         "submit_batch",
     }
     assert answer.status_code == (422 if in_body else 404), answer.text
-    marks = [service.theirs.batch, service.theirs.rate, service.theirs.export, service.theirs.slug]
+    theirs = service.theirs
+    marks = [theirs.batch, theirs.rate, theirs.export, theirs.report, theirs.slug]
     absent = _with_unknown_objects(call, marks)
     other = service.send(absent, service.keys["admin"])
     assert _without_names(answer, marks) == _without_names(other, [UNKNOWN_ID])

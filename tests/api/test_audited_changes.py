@@ -191,6 +191,16 @@ def delete_export(place: Place) -> tuple[httpx.Response, str]:
     return place.send("DELETE", path, headers=place.etag(path)), f"export/{export}"
 
 
+def report_body(place: Place) -> dict[str, Any]:
+    return {"batch_id": place.batch(), "name": place.unique("report")}
+
+
+def delete_report(place: Place) -> tuple[httpx.Response, str]:
+    report = place.send("POST", "/v1/reports", json=report_body(place)).json()["id"]
+    path = f"/v1/reports/{report}"
+    return place.send("DELETE", path, headers=place.etag(path)), f"report/{report}"
+
+
 def create_api_key(place: Place) -> tuple[httpx.Response, str]:
     body = {"name": place.unique("key"), "role": "viewer"}
     return place.send("POST", "/v1/api-keys", json=body), "api-key/{public_id}"
@@ -230,6 +240,11 @@ CHANGES: dict[str, Change] = {
         "export/{id}",
     ),
     "delete_export": delete_export,
+    "create_report": lambda place: (
+        place.send("POST", "/v1/reports", json=report_body(place)),
+        "report/{id}",
+    ),
+    "delete_report": delete_report,
     "create_api_key": create_api_key,
     "change_api_key": lambda place: of_key(place, "PATCH", "", json={"name": "renamed"}),
     "revoke_api_key": lambda place: of_key(place, "POST", "/revocation"),
