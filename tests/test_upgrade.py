@@ -6,6 +6,7 @@ The files in `first_version` were made by that version's own code; `make.py.txt`
 import gzip
 import json
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, cast
 from uuid import UUID
@@ -25,8 +26,10 @@ from service.jobs import exports
 from service.jobs.actors import Actor
 from service.jobs.batches import submit
 from service.jobs.comparison_sides import grids_of
-from service.jobs.comparisons import ComparisonQuery, HistoryQuery, compare, history
+from service.jobs.comparisons import ComparisonQuery, compare
 from service.jobs.export_documents import ExportIn
+from service.jobs.history_documents import HistoryQuery
+from service.jobs.loss_histories import history
 from service.jobs.result_queries import ResultsQuery
 from service.jobs.results import list_page
 from service.model import MODEL_VERSION
@@ -36,6 +39,8 @@ from tests.conftest import PostgresServer
 from tests.first_version_rows import copy_rows, kept_columns, read_rows, without_dropped
 from tests.jobs.completed import complete
 from tests.reports.export_readers import READERS
+
+NOW = datetime(2026, 12, 31, tzinfo=UTC)
 
 FOLDER = Path(__file__).parent / "first_version"
 FIRST = "0001"
@@ -303,7 +308,7 @@ def test_old_and_new_batches_are_compared(first_url: str, recorded: Recorded) ->
     with database.read() as connection:
         query = ComparisonQuery(baseline=old_id, candidate=new_id)
         found = compare(connection, Actor(), query, page_size=1000)
-        runs = history(connection, Actor(), HistoryQuery(scenario="one slow GPU")).items
+        runs = history(connection, Actor(), HistoryQuery(scenario="one slow GPU"), NOW).items
     database.close()
     assert found.matched > 0
     for row in found.items:

@@ -1,17 +1,44 @@
 """What histories and the causes of changes read: revisions, rates, and runs of many batches."""
 
 from collections.abc import Collection, Iterator, Sequence
+from datetime import date, datetime
 from typing import Any, TypeVar
 from uuid import UUID
 
-from sqlalchemy import Connection, Row, select
+from msgspec import Struct
+from sqlalchemy import ColumnElement, Connection, Row, Select, exists, func, select
 
-from service.db.tables import cluster_profile_revision, gpu_hour_rate
+from service.db.schedule_tables import loss_change, schedule_run
+from service.db.tables import (
+    batch_item,
+    cluster_profile_revision,
+    gpu_hour_rate,
+    pricing_line,
+    result_summary,
+    scenario_batch,
+)
 
 MOST_AT_ONCE = 5_000
 """Ids in one statement: databases limit their number."""
 
 Item = TypeVar("Item")
+
+
+class RunSlots(Struct, frozen=True, kw_only=True):
+    """Which slots of a schedule: `[since, before)`, None is open."""
+
+    since: datetime | None = None
+    before: datetime | None = None
+
+
+class SummaryFilter(Struct, frozen=True, kw_only=True):
+    """Which headline results; None takes all. Days are those that windows begin on."""
+
+    name: str | None = None
+    profile: str | None = None
+    first_on: date | None = None
+    before_on: date | None = None
+    ended_by: datetime | None = None
 
 
 def defaults_of_revisions(
@@ -33,6 +60,155 @@ def list_rates(connection: Connection, rate_ids: Collection[UUID]) -> list[Row[A
     for part in _parts(sorted(rate_ids)):
         query = select(table.id, table.gpu_type, table.cost_center).where(table.id.in_(part))
         found.extend(connection.execute(query))
+    return found
+
+
+def list_slots(
+    connection: Connection, schedule_id: UUID, slots: RunSlots, *, limit: int
+) -> list[Row[Any]]:
+    """The newest slots of the schedule with the attempts at them, oldest first."""
+    c = schedule_run.c
+    query: Select[Any] = select(
+        *(c.id, c.scheduled_for, c.local_time, c.attempt, c.state),
+        *(c.batch_id, c.earlier_batches),
+    ).where(c.schedule_id == schedule_id)
+    if slots.since is not None:
+        query = query.where(c.scheduled_for >= slots.since)
+    if slots.before is not None:
+        query = query.where(c.scheduled_for < slots.before)
+    query = query.order_by(c.scheduled_for.desc(), c.id.desc()).limit(limit)
+    return list(connection.execute(query))[::-1]
+
+
+def list_ended_batches(
+    connection: Connection, team_id: UUID, batch_ids: Collection[UUID], ended_by: datetime | None
+) -> list[Row[Any]]:
+    """Those of the batches that are there and had ended by then."""
+    c = scenario_batch.c
+    found: list[Row[Any]] = []
+    for part in _parts(sorted(batch_ids)):
+        query = select(*_BATCH).where(c.id.in_(part), c.team_id == team_id, *_ended(ended_by))
+        found.extend(connection.execute(query))
+    return found
+
+
+def newest_batches(
+    connection: Connection, team_id: UUID, wanted: SummaryFilter, *, limit: int
+) -> list[Row[Any]]:
+    """The newest ended batches that have a headline result as wanted, oldest first."""
+    c = scenario_batch.c
+    summary = result_summary.c
+    of_batch: ColumnElement[bool] = exists().where(summary.batch_id == c.id, *_wanted(wanted))
+    if wanted.name is not None:
+        # By the index of names: few of all batches may have it.
+        named = select(summary.batch_id).where(summary.team_id == team_id, *_wanted(wanted))
+        of_batch = c.id.in_(named)
+    query: Select[Any] = (
+        select(*_BATCH)
+        .where(c.team_id == team_id, *_ended(wanted.ended_by), of_batch)
+        .order_by(c.created_at.desc(), c.id.desc())
+        .limit(limit)
+    )
+    return list(connection.execute(query))[::-1]
+
+
+def list_summaries(
+    connection: Connection, batch_ids: Sequence[UUID], wanted: SummaryFilter, *, limit: int
+) -> list[Row[Any]]:
+    """Headline results of the batches, with the seeds that they were drawn from."""
+    c = result_summary.c
+    # As text: it may be larger than the integers of PostgreSQL.
+    seed = batch_item.c.scenario["seed"].as_string().label("seed")
+    query = (
+        select(result_summary, seed)
+        .join(batch_item, batch_item.c.id == c.item_id)
+        .where(c.batch_id.in_(batch_ids), *_wanted(wanted))
+        .order_by(c.batch_id, c.point)
+        .limit(limit)
+    )
+    return list(connection.execute(query))
+
+
+def count_items(
+    connection: Connection, batch_ids: Sequence[UUID], wanted: SummaryFilter
+) -> list[Row[Any]]:
+    """Items of each batch and profile: all of them, and those that name a headline point."""
+    c = batch_item.c
+    query = select(
+        c.batch_id,
+        c.profile_slug,
+        func.count().label("items"),
+        func.count(c.headline_point).label("headlined"),
+    ).where(c.batch_id.in_(batch_ids))
+    if wanted.name is not None:
+        query = query.where(c.name == wanted.name)
+    if wanted.profile is not None:
+        query = query.where(c.profile_slug == wanted.profile)
+    if wanted.first_on is not None:
+        query = query.where(c.start_on >= wanted.first_on)
+    if wanted.before_on is not None:
+        query = query.where(c.start_on < wanted.before_on)
+    return list(connection.execute(query.group_by(c.batch_id, c.profile_slug)))
+
+
+def list_lines(
+    connection: Connection, pricing_ids: Sequence[UUID], item_ids: Collection[UUID] | None
+) -> list[Row[Any]]:
+    """Lines of the pricings in the order of the days they stand for, of all items or some."""
+    c = pricing_line.c
+    query = select(pricing_line).where(c.pricing_id.in_(pricing_ids))
+    if item_ids is not None:
+        query = query.where(c.item_id.in_(sorted(item_ids)))
+    return list(connection.execute(query.order_by(c.item_id, c.id)))
+
+
+def list_changes(
+    connection: Connection,
+    pairs: Collection[tuple[UUID, UUID]],
+    *,
+    name: str | None = None,
+) -> list[Row[Any]]:
+    """What reports have told of batches and the ones before them, the oldest report first."""
+    c = loss_change.c
+    found: list[Row[Any]] = []
+    for part in _parts(sorted(pairs)):
+        query = select(
+            *(c.report_id, c.batch_id, c.point, c.past_batch_id, c.past_point, c.causes)
+        ).where(
+            c.batch_id.in_([new for new, _ in part]),
+            c.past_batch_id.in_([past for _, past in part]),
+        )
+        if name is not None:
+            query = query.where(c.name == name)
+        found.extend(connection.execute(query))
+    # Ids tell the order in which reports were asked for
+    return sorted(found, key=lambda row: row.report_id)
+
+
+_BATCH = (
+    *(scenario_batch.c.id, scenario_batch.c.name, scenario_batch.c.created_at),
+    *(scenario_batch.c.start_on, scenario_batch.c.currency, scenario_batch.c.model_version),
+    scenario_batch.c.ended_at,
+)
+
+
+def _ended(ended_by: datetime | None) -> list[ColumnElement[bool]]:
+    c = scenario_batch.c
+    found: list[ColumnElement[bool]] = [c.deleted_at.is_(None), c.ended_at.is_not(None)]
+    return found if ended_by is None else [*found, c.ended_at <= ended_by]
+
+
+def _wanted(wanted: SummaryFilter) -> list[ColumnElement[bool]]:
+    c = result_summary.c
+    found: list[ColumnElement[bool]] = []
+    if wanted.name is not None:
+        found.append(c.name == wanted.name)
+    if wanted.profile is not None:
+        found.append(c.profile_slug == wanted.profile)
+    if wanted.first_on is not None:
+        found.append(c.start_on >= wanted.first_on)
+    if wanted.before_on is not None:
+        found.append(c.start_on < wanted.before_on)
     return found
 
 

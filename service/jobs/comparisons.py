@@ -1,4 +1,4 @@
-"""Compare two batches: past, new, difference, relative; and the loss history of a scenario."""
+"""Compare two batches: past, new, difference, relative."""
 
 from typing import Annotated
 from uuid import UUID
@@ -6,7 +6,7 @@ from uuid import UUID
 import msgspec
 from msgspec import Meta, Struct
 
-from service.db import batches, pricings
+from service.db import batches
 from service.db.engine import Connection
 from service.errors import FieldFault, InvalidError, MalformedError
 from service.jobs.actors import Actor
@@ -19,7 +19,6 @@ from service.jobs.page_tokens import make_token, read_token
 from service.jobs.prices import read_prices, require_pricing
 from service.model.results import ATTRIBUTION_COLUMNS, COLUMNS
 from service.reports.compare import COST, ComparisonRow, Cursor, Order, page, parse_order
-from service.reports.history import HistoryRow, Run, loss_history
 from service.reports.join import DuplicateKeyError, Joined, join
 from service.reports.sampling import ERROR_COLUMNS, ERROR_OF
 from service.reports.totals import Summary, summary
@@ -109,29 +108,6 @@ class ComparisonOut(Struct, frozen=True, kw_only=True):
     only_in_candidate: int
     warnings: list[Notice]
     next_page_token: str | None
-
-
-class HistoryQuery(Struct, frozen=True, kw_only=True):
-    """Which scenario."""
-
-    scenario: Annotated[
-        str, Meta(min_length=1, max_length=200, description="Name of the scenario.")
-    ]
-    profile: (
-        Annotated[str, Meta(max_length=64, description="Only runs of this profile slug.")] | None
-    ) = None
-    limit: Annotated[int, Meta(ge=1, le=1000, description="The newest so many runs.")] = 100
-
-
-class HistoryOut(Struct, frozen=True, kw_only=True):
-    """The runs of a scenario, oldest first. Windows may overlap: nothing here is to be added."""
-
-    scenario: str
-    items: list[HistoryRow]
-    without_headline: Annotated[
-        int,
-        Meta(description="Items of this name without a headline point: they have no place here."),
-    ]
 
 
 def compare(
@@ -226,56 +202,6 @@ def _window_warnings(connection: Connection, query: ComparisonQuery) -> list[Not
         for name, slug in past
         if (name, slug) in new and past[name, slug] != new[name, slug]
     ]
-
-
-def history(connection: Connection, actor: Actor, query: HistoryQuery) -> HistoryOut:
-    """The runs of a named scenario; an unknown name has none."""
-    found = pricings.list_summaries(
-        connection,
-        actor.team_id,
-        name=query.scenario,
-        profile_slug=query.profile,
-        limit=query.limit,
-    )
-    prices = read_prices(connection, actor, list({row.batch_id for row in found}))
-    runs = []
-    for row in found:
-        priced = prices.get(row.batch_id)
-        price = priced.by_item.get(row.item_id) if priced else None
-        runs.append(
-            Run(
-                batch_id=row.batch_id,
-                batch_name=row.batch_name,
-                batch_created_at=row.batch_created_at,
-                point=row.point,
-                profile=row.profile_slug,
-                profile_revision=row.profile_revision,
-                start_on=row.start_on,
-                period_days=row.period_days,
-                num_gpus=row.num_gpus,
-                ideal_step_ms=row.ideal_step_ms,
-                step_mean_ms=row.step_mean_ms,
-                efficiency_fraction=row.efficiency_fraction,
-                gpu_hours_available=row.gpu_hours_available,
-                gpu_hours_lost=row.gpu_hours_lost,
-                gpu_hours_not_useful=row.gpu_hours_not_useful,
-                gpu_hours_lost_p10=row.gpu_hours_lost_p10,
-                gpu_hours_lost_p50=row.gpu_hours_lost_p50,
-                gpu_hours_lost_p90=row.gpu_hours_lost_p90,
-                gpu_hours_lost_se=row.gpu_hours_lost_se,
-                seed=int(row.seed),
-                model_version=row.model_version,
-                currency=row.currency,
-                window=price.window if price else None,
-            )
-        )
-    return HistoryOut(
-        scenario=query.scenario,
-        items=loss_history(runs, withhold=not actor.sees_costs),
-        without_headline=pricings.num_without_headline(
-            connection, actor.team_id, name=query.scenario, profile_slug=query.profile
-        ),
-    )
 
 
 def named_columns(text: str) -> tuple[str, ...]:

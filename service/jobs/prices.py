@@ -90,7 +90,7 @@ def _with_lines(connection: Connection, headers: Sequence[Row[Any]]) -> list[Bat
             sequence=header.sequence,
             currency=header.currency,
             by_item={
-                item_id: ItemPrice(currency=header.currency, window=_window(rows))
+                item_id: ItemPrice(currency=header.currency, window=window_of(rows))
                 for item_id, rows in lines.get(header.id, {}).items()
             },
         )
@@ -98,7 +98,8 @@ def _with_lines(connection: Connection, headers: Sequence[Row[Any]]) -> list[Bat
     ]
 
 
-def _window(rows: Sequence[Row[Any]]) -> PricedWindow:
+def window_of(rows: Sequence[Row[Any]]) -> PricedWindow:
+    """The priced window of an item from its lines, in their order."""
     return PricedWindow(
         lines=tuple(
             RateLine(rate_id=str(row.rate_id), price=row.amount, days=row.num_days)

@@ -6,9 +6,9 @@ and 30 days of its own, and is compared with the run before on those (design pag
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date, datetime, timedelta
-from typing import Annotated
+from typing import Annotated, Literal
 from uuid import UUID
 
 import numpy as np
@@ -27,16 +27,41 @@ from service.reports.ideals import (
     lost_split,
     lost_splits,
 )
+from service.reports.loss_report import RateChange, VolumeCause
 from service.reports.money import CostStatus, Money
+from service.reports.price_causes import RateKey, rate_changes
 from service.reports.pricing import Cost, PricedWindow, priced
 from service.reports.sampling import Sampling, SamplingField, difference_errors, samplings
 
 MONTH_DAYS = 30
 
 
+CausesStatus = Annotated[
+    Literal["told", "not_told"],
+    Meta(
+        description="`told`: a report has compared these two runs, and `volume` says why the "
+        "GPU-hours moved; `not_told`: none has, and a history evaluates nothing."
+    ),
+]
+Told = Mapping[tuple[UUID, int, UUID, int], Sequence[VolumeCause]]
+"""Causes by batch and point of the new side, and of the past."""
+NO_CAUSES: Told = {}
+NO_KEYS: Mapping[str, RateKey] = {}
+
+
+class ScheduledRun(Struct, frozen=True, kw_only=True):
+    """The run of a schedule that a batch belongs to."""
+
+    run_id: UUID
+    scheduled_for: datetime
+    local_time: Annotated[str, Meta(description="The slot in the schedule's zone.")]
+    attempt: int
+
+
 class Run(Struct, frozen=True, kw_only=True):
     """The headline point of the scenario in one batch: what a history is made from."""
 
+    scenario: str
     batch_id: UUID
     batch_name: str
     batch_created_at: datetime
@@ -60,6 +85,8 @@ class Run(Struct, frozen=True, kw_only=True):
     seed: int | None = None
     currency: str | None = None
     window: PricedWindow | None = None
+    pricing: int | None = None
+    scheduled: ScheduledRun | None = None
 
 
 class HistoryChange(Struct, frozen=True, kw_only=True):
@@ -83,11 +110,21 @@ class HistoryChange(Struct, frozen=True, kw_only=True):
     window_overlaps: Annotated[
         bool, Meta(description="Both runs look at some of the same days: never add them.")
     ]
+    causes_status: CausesStatus
+    volume: Annotated[
+        list[VolumeCause] | None,
+        Meta(description="Why the GPU-hours moved; they sum to the difference."),
+    ]
+    rates: Annotated[
+        list[RateChange], Meta(description="Which rates price both runs, and what each moved.")
+    ]
 
 
 class HistoryRow(Struct, frozen=True, kw_only=True):
     """One run; `change` is null for the first of a profile."""
 
+    scenario: str
+    run: Annotated[ScheduledRun | None, Meta(description="Of a schedule, where it was one's.")]
     result_id: str
     batch_id: UUID
     batch_name: str
@@ -117,36 +154,62 @@ class HistoryRow(Struct, frozen=True, kw_only=True):
     cost_of_loss_per_day: Money | None
     cost_of_loss_per_30_days: Money | None
     cost_status: CostStatus
+    pricing: Annotated[
+        int | None, Meta(description="Number of the pricing shown; null without one.")
+    ]
     model_version: str
     change: HistoryChange | None
 
 
-def loss_history(runs: Sequence[Run], *, withhold: bool = False) -> list[HistoryRow]:
+def previous_runs(runs: Sequence[Run]) -> list[Run | None]:
+    """Of each run, in the order given (oldest first), the one that it is compared with.
+
+    It is the newest earlier one of the same scenario and profile in another batch: a batch does
+    not follow itself.
+    """
+    newest: dict[tuple[str, str | None], Run] = {}
+    before: dict[tuple[str, str | None], Run | None] = {}
+    found = []
+    for run in runs:
+        key = (run.scenario, run.profile)
+        last = newest.get(key)
+        if last is not None and last.batch_id != run.batch_id:
+            before[key] = last
+        found.append(before.get(key))
+        newest[key] = run
+    return found
+
+
+def loss_history(
+    runs: Sequence[Run],
+    previous: Sequence[Run | None] | None = None,
+    *,
+    withhold: bool = False,
+    told: Told = NO_CAUSES,
+    keys: Mapping[str, RateKey] = NO_KEYS,
+) -> list[HistoryRow]:
     """The runs, in the order given (oldest first), each with its change against the one before.
 
-    The run before is the newest earlier one of the same profile in another batch: a batch does not
-    follow itself. `withhold` hides all money.
+    `previous` are those before, where the runs are a part of a longer history. `withhold` hides
+    all money; `told` are the causes that reports have found, `keys` what the rates price.
     """
+    known = previous_runs(runs) if previous is None else previous
     return [
-        _row(run, _previous(run, runs[:place]), withhold=withhold) for place, run in enumerate(runs)
+        _row(
+            run,
+            None if before is None else _change(before, run, told, keys, withhold=withhold),
+            withhold=withhold,
+        )
+        for run, before in zip(runs, known, strict=True)
     ]
 
 
-def _previous(run: Run, earlier: Sequence[Run]) -> Run | None:
-    return next(
-        (
-            other
-            for other in reversed(earlier)
-            if other.profile == run.profile and other.batch_id != run.batch_id
-        ),
-        None,
-    )
-
-
-def _row(run: Run, previous: Run | None, *, withhold: bool) -> HistoryRow:
-    a_day = _cost(_per_days(run, run.gpu_hours_lost, 1), run, withhold=withhold)
-    a_month = _cost(_per_days(run, run.gpu_hours_lost, MONTH_DAYS), run, withhold=withhold)
+def _row(run: Run, changed: HistoryChange | None, *, withhold: bool) -> HistoryRow:
+    a_day = _cost(per_days(run, run.gpu_hours_lost, 1), run, withhold=withhold)
+    a_month = _cost(per_days(run, run.gpu_hours_lost, MONTH_DAYS), run, withhold=withhold)
     return HistoryRow(
+        scenario=run.scenario,
+        run=run.scheduled,
         result_id=_result_id(run),
         batch_id=run.batch_id,
         batch_name=run.batch_name,
@@ -165,49 +228,63 @@ def _row(run: Run, previous: Run | None, *, withhold: bool) -> HistoryRow:
         gpu_hours_lost_p50=run.gpu_hours_lost_p50,
         gpu_hours_lost_p90=run.gpu_hours_lost_p90,
         gpu_hours_lost_se=run.gpu_hours_lost_se,
-        gpu_hours_lost_per_day=_per_days(run, run.gpu_hours_lost, 1),
-        gpu_hours_lost_per_30_days=_per_days(run, run.gpu_hours_lost, MONTH_DAYS),
-        gpu_hours_not_useful_per_30_days=_per_days(run, run.gpu_hours_not_useful, MONTH_DAYS),
+        gpu_hours_lost_per_day=per_days(run, run.gpu_hours_lost, 1),
+        gpu_hours_lost_per_30_days=per_days(run, run.gpu_hours_lost, MONTH_DAYS),
+        gpu_hours_not_useful_per_30_days=per_days(run, run.gpu_hours_not_useful, MONTH_DAYS),
         cost_of_loss_per_day=a_day.cost,
         cost_of_loss_per_30_days=a_month.cost,
         cost_status=a_month.cost_status,
+        pricing=None if withhold else run.pricing,
         model_version=run.model_version,
-        change=None if previous is None else _change(previous, run, withhold=withhold),
+        change=changed,
     )
 
 
-def _change(past: Run, new: Run, *, withhold: bool) -> HistoryChange:
-    past_hours = _per_days(past, past.gpu_hours_lost, MONTH_DAYS)
-    new_hours = _per_days(new, new.gpu_hours_lost, MONTH_DAYS)
-    moved = bool(ideal_changed(_columns(past)[IDEAL], _columns(new)[IDEAL])[0])
-    hours = change(past_hours, new_hours)
-    error, sampling = _error(past, new, hours)
-    pair = CostPair(
-        past_hours=past_hours,
-        new_hours=new_hours,
+def cost_pair(past: Run, new: Run) -> CostPair:
+    """Both runs' losses on 30 days, with what prices them."""
+    return CostPair(
+        past_hours=per_days(past, past.gpu_hours_lost, MONTH_DAYS),
+        new_hours=per_days(new, new.gpu_hours_lost, MONTH_DAYS),
         past_window=past.window,
         new_window=new.window,
     )
+
+
+def causes_between(past: Run, new: Run, told: Told) -> Sequence[VolumeCause] | None:
+    """Why the GPU-hours moved, None where no report has told."""
+    return told.get((new.batch_id, new.point, past.batch_id, past.point))
+
+
+def _change(
+    past: Run, new: Run, told: Told, keys: Mapping[str, RateKey], *, withhold: bool
+) -> HistoryChange:
+    pair = cost_pair(past, new)
+    moved = bool(ideal_changed(_columns(past)[IDEAL], _columns(new)[IDEAL])[0])
+    hours = change(pair.past_hours, pair.new_hours)
+    error, sampling = _error(past, new, hours)
+    cost = withheld_change() if withhold else cost_change([pair], past.currency, new.currency)
+    causes = causes_between(past, new, told)
     return HistoryChange(
         previous_result_id=_result_id(past),
         gpu_hours_lost_per_30_days=hours,
         standard_error_per_30_days=error,
         sampling=sampling,
-        cost_of_loss_per_30_days=withheld_change()
-        if withhold
-        else cost_change([pair], past.currency, new.currency),
+        cost_of_loss_per_30_days=cost,
         ideal_changed=moved,
         lost_split=lost_split(lost_splits(_columns(past), _columns(new))) if moved else None,
         profile_revision_changed=past.profile_revision != new.profile_revision,
         model_version_changed=past.model_version != new.model_version,
         window_overlaps=past.start_on < _end_on(new) and new.start_on < _end_on(past),
+        causes_status="not_told" if causes is None else "told",
+        volume=None if causes is None else list(causes),
+        rates=rate_changes([pair], new.currency, cost, keys),
     )
 
 
 def _error(past: Run, new: Run, hours: Change) -> tuple[float | None, Sampling]:
     """Standard error of the difference on 30 days, and how both sides were sampled."""
     errors = [
-        np.array([math.nan if error is None else _per_days(run, error, MONTH_DAYS)])
+        np.array([math.nan if error is None else per_days(run, error, MONTH_DAYS)])
         for run, error in ((past, past.gpu_hours_lost_se), (new, new.gpu_hours_lost_se))
     ]
     same = np.array([past.seed is not None and past.seed == new.seed])
@@ -226,14 +303,14 @@ def _cost(gpu_hours: float, run: Run, *, withhold: bool) -> Cost:
 def _columns(run: Run) -> dict[str, Floats]:
     """One row of 30 days."""
     return {
-        LOST: np.array([_per_days(run, run.gpu_hours_lost, MONTH_DAYS)]),
-        AVAILABLE: np.array([_per_days(run, run.gpu_hours_available, MONTH_DAYS)]),
-        NOT_USEFUL: np.array([_per_days(run, run.gpu_hours_not_useful, MONTH_DAYS)]),
+        LOST: np.array([per_days(run, run.gpu_hours_lost, MONTH_DAYS)]),
+        AVAILABLE: np.array([per_days(run, run.gpu_hours_available, MONTH_DAYS)]),
+        NOT_USEFUL: np.array([per_days(run, run.gpu_hours_not_useful, MONTH_DAYS)]),
         IDEAL: np.array([run.ideal_step_ms]),
     }
 
 
-def _per_days(run: Run, gpu_hours: float, days: int) -> float:
+def per_days(run: Run, gpu_hours: float, days: int) -> float:
     """The window's GPU-hours on so many days; unchanged, to the last bit, where it has as many."""
     return gpu_hours * (days / run.period_days)
 

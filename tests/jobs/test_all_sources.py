@@ -1,5 +1,6 @@
 """A batch with all sources of variability: stored, filtered, sorted, exported, compared, listed."""
 
+from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
@@ -7,10 +8,11 @@ import pytest
 
 from service.db.engine import Database
 from service.errors import MalformedError
-from service.jobs import comparisons, exports, results
+from service.jobs import comparisons, exports, loss_histories, results
 from service.jobs.batch_documents import BatchOut
-from service.jobs.comparisons import ComparisonQuery, HistoryQuery
+from service.jobs.comparisons import ComparisonQuery
 from service.jobs.export_documents import ExportIn
+from service.jobs.history_documents import HistoryQuery
 from service.jobs.result_documents import ResultOut
 from service.jobs.result_queries import ResultsQuery
 from service.jobs.stored_inputs import defaults_beside, is_stored_input
@@ -20,6 +22,8 @@ from service.model.results import ATTRIBUTION_COLUMNS, COLUMN_NAMES, COLUMNS
 from service.reports.sampling import ERROR_OF
 from tests.jobs.batch_bodies import ACTOR, rows, run
 from tests.reports.export_readers import READERS
+
+NOW = datetime(2026, 12, 31, tzinfo=UTC)
 
 LOST = "gpu_hours_lost"
 PLAIN: dict[str, Any] = {"num_gpus": 64, "load_ms": 30, "compute_ms": 300}
@@ -273,8 +277,8 @@ def test_the_history_has_the_spread(database: Database) -> None:
     for seed in (1, 2):
         run(database, item("nightly", {**SAMPLED, "seed": 2**53 - seed}))
     with database.read() as connection:
-        first, second = comparisons.history(
-            connection, ACTOR, HistoryQuery(scenario="nightly")
+        first, second = loss_histories.history(
+            connection, ACTOR, HistoryQuery(scenario="nightly"), NOW
         ).items
     batch_rows = rows(database, where=("num_gpus:eq:64",), order_by="point")
     spread = {row.id: shown(row) for row in batch_rows}

@@ -3,7 +3,7 @@
 import csv
 import io
 import json
-from datetime import date
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
 from uuid import UUID
@@ -12,11 +12,12 @@ import pytest
 
 from service.db.engine import Database
 from service.errors import ConflictError, InvalidError, MalformedError, NotFoundError
-from service.jobs import batches, comparisons, exports, repricings, results
+from service.jobs import batches, comparisons, exports, loss_histories, repricings, results
 from service.jobs.actors import Actor
 from service.jobs.batch_documents import BatchOut
-from service.jobs.comparisons import ComparisonOut, ComparisonQuery, HistoryQuery
+from service.jobs.comparisons import ComparisonOut, ComparisonQuery
 from service.jobs.export_documents import ExportIn
+from service.jobs.history_documents import HistoryQuery
 from service.jobs.profile_changes import create_profile
 from service.jobs.profile_documents import ProfileIn
 from service.jobs.rate_documents import RateIn
@@ -26,6 +27,8 @@ from service.jobs.result_queries import ResultsQuery
 from service.reports.money import Money
 from service.settings import Limits
 from tests.jobs.completed import complete
+
+NOW = datetime(2026, 12, 31, tzinfo=UTC)
 
 ACTOR = Actor()
 SEED: dict[str, Any] = {
@@ -231,8 +234,8 @@ def test_the_history_follows_a_scenario_over_its_batches(database: Database) -> 
     run(database)
     run(database, axes=[{"path": "load_ms", "values": [1, 2]}])  # no headline: not in the history
     with database.read() as connection:
-        told = comparisons.history(connection, ACTOR, HistoryQuery(scenario="one slow GPU"))
-        unknown = comparisons.history(connection, ACTOR, HistoryQuery(scenario="nobody"))
+        told = loss_histories.history(connection, ACTOR, HistoryQuery(scenario="one slow GPU"), NOW)
+        unknown = loss_histories.history(connection, ACTOR, HistoryQuery(scenario="nobody"), NOW)
     assert [round(row.gpu_hours_lost_per_30_days) for row in told.items] == [176_008, 0]
     assert told.items[0].cost_of_loss_per_30_days == Money(amount="176008.49", currency="EUR")
     change = told.items[1].change
@@ -389,7 +392,7 @@ def test_a_history_says_how_many_items_it_cannot_show(database: Database) -> Non
     a_profile(database)
     run(database, axes=[{"path": "load_ms", "values": [1, 2]}])
     with database.read() as connection:
-        told = comparisons.history(connection, ACTOR, HistoryQuery(scenario="one slow GPU"))
-        unknown = comparisons.history(connection, ACTOR, HistoryQuery(scenario="nobody"))
+        told = loss_histories.history(connection, ACTOR, HistoryQuery(scenario="one slow GPU"), NOW)
+        unknown = loss_histories.history(connection, ACTOR, HistoryQuery(scenario="nobody"), NOW)
     assert (told.items, told.without_headline) == ([], 1)
     assert unknown.without_headline == 0

@@ -19,14 +19,17 @@ from service.db.blocks import encode_columns, write_blocks
 from service.db.engine import Connection, Database
 from service.db.tables import metadata, pricing, result_block, scenario_batch
 from service.errors import ConflictError, NotFoundError, PreconditionFailedError
-from service.jobs import batches, comparisons, deletions, repricings, results
+from service.jobs import batches, comparisons, deletions, loss_histories, repricings, results
 from service.jobs.batch_documents import BatchOut
-from service.jobs.comparisons import ComparisonQuery, HistoryQuery
+from service.jobs.comparisons import ComparisonQuery
+from service.jobs.history_documents import HistoryQuery
 from service.jobs.repricings import RepricingIn
 from service.jobs.result_queries import ResultsQuery
 from service.jobs.tasks import TASKS
 from tests.jobs.batch_bodies import ACTOR, SIZES, cancel, item, read, rows, run, submit
 from tests.jobs.completed import complete
+
+NOW = datetime(2026, 12, 31, tzinfo=UTC)
 
 
 def make(database: Database, name: str = "one slow GPU") -> BatchOut:
@@ -81,8 +84,12 @@ def assert_not_there(database: Database, batch_id: UUID, other: UUID) -> None:
             with pytest.raises(NotFoundError, match=str(batch_id)):
                 ask(connection)
         listed = batches.list_page(connection, ACTOR, page_size=50, page_token=None)
-        history = comparisons.history(connection, ACTOR, HistoryQuery(scenario="one slow GPU"))
-        without = comparisons.history(connection, ACTOR, HistoryQuery(scenario="no headline"))
+        history = loss_histories.history(
+            connection, ACTOR, HistoryQuery(scenario="one slow GPU"), NOW
+        )
+        without = loss_histories.history(
+            connection, ACTOR, HistoryQuery(scenario="no headline"), NOW
+        )
     with database.write() as connection, pytest.raises(NotFoundError):
         repricings.reprice(connection, ACTOR, batch_id, RepricingIn(currency="EUR"))
     assert [batch.id for batch in listed.items] == [other]
@@ -95,7 +102,9 @@ def test_a_deleted_batch_is_gone_for_every_reader_at_once(database: Database) ->
     kept, batch = make(database), make(database)
     with_item = run(database, item(name="no headline", axes=[SIZES], headline=None))
     with database.read() as connection:
-        found = comparisons.history(connection, ACTOR, HistoryQuery(scenario="one slow GPU"))
+        found = loss_histories.history(
+            connection, ACTOR, HistoryQuery(scenario="one slow GPU"), NOW
+        )
     assert {row.batch_id for row in found.items} == {kept.id, batch.id}
     delete(database, batch)
     delete(database, with_item)

@@ -1,6 +1,7 @@
 """Money is withheld from whoever lacks costs:read, in every use case and on both databases."""
 
 from collections.abc import Callable
+from datetime import UTC, datetime
 from decimal import Decimal
 from uuid import UUID
 
@@ -17,13 +18,15 @@ from service.jobs import (
     export_results,
     exports,
     finished_batches,
+    loss_histories,
     repricings,
     results,
 )
 from service.jobs.actors import Actor
 from service.jobs.batch_documents import BatchOut
-from service.jobs.comparisons import ComparisonQuery, HistoryQuery
+from service.jobs.comparisons import ComparisonQuery
 from service.jobs.export_documents import ComparisonIn, ExportIn
+from service.jobs.history_documents import HistoryQuery
 from service.jobs.rate_corrections import correct_rate
 from service.jobs.rate_documents import CorrectionIn, RateOut
 from service.jobs.rates import list_page
@@ -34,6 +37,8 @@ from service.reports.cost_changes import withheld_change
 from tests.jobs.batch_bodies import ACTOR
 from tests.jobs.export_bodies import FORMATS, a_profile_with_a_rate, ask, run
 from tests.reports.export_readers import READERS
+
+NOW = datetime(2026, 12, 31, tzinfo=UTC)
 
 VIEWER = Actor(
     name="vera", principal="key:vera", role="viewer", scopes=frozenset(ROLE_SCOPES["viewer"])
@@ -128,8 +133,8 @@ def test_the_history_is_shown_without_money(
 ) -> None:
     with database.read() as connection:
         query = HistoryQuery(scenario="one slow GPU")
-        shown = comparisons.history(connection, FINANCE, query).items
-        hidden = comparisons.history(connection, VIEWER, query).items
+        shown = loss_histories.history(connection, FINANCE, query, NOW).items
+        hidden = loss_histories.history(connection, VIEWER, query, NOW).items
     assert len(shown) == len(batches)
     assert [row.cost_status for row in shown] == ["priced", "priced"]
     assert [row.cost_status for row in hidden] == ["withheld", "withheld"]

@@ -17,6 +17,7 @@ FIRST, SECOND, THIRD = (UUID(int=number) for number in (1, 2, 3))
 def run(batch_id: UUID, lost: float, *, period_days: int = 30, price: str = "1.00") -> Run:
     line = RateLine(rate_id="r", price=Decimal(price), days=period_days)
     return Run(
+        scenario="one slow GPU",
         batch_id=batch_id,
         batch_name="nightly",
         batch_created_at=datetime(2026, 12, 1, tzinfo=UTC),

@@ -1,0 +1,254 @@
+"""The runs that a history is about, read from the database: batches with their headline points."""
+
+from collections.abc import Sequence
+from datetime import UTC, date, datetime, time, timedelta
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from msgspec import Struct, structs
+
+from service.db import histories
+from service.db.engine import Connection, Row
+from service.db.histories import RunSlots, SummaryFilter
+from service.errors import MalformedError
+from service.jobs.actors import Actor
+from service.jobs.history_documents import HistoryQuery
+from service.jobs.history_prices import RunPrices, read_run_prices
+from service.jobs.zone_data import zone
+from service.reports.history import Run, ScheduledRun
+from service.reports.history_totals import LeftOut, Snapshot
+
+MOST_ROWS = 50_000
+"""Headline points that one history is made from."""
+
+
+class Days(NamedTuple):
+    """`[first_on, before_on)`, None is open."""
+
+    first_on: date | None
+    before_on: date | None
+
+
+class Found(Struct, frozen=True, kw_only=True):
+    """The snapshots, oldest first, and what has no place among them."""
+
+    snapshots: list[Snapshot]
+    without_results: dict[str, int]
+
+
+class _Entry(NamedTuple):
+    """A batch, and the slot that it was computed for."""
+
+    batch: Row[Any]
+    scheduled: ScheduledRun | None
+
+
+def read_runs(
+    connection: Connection,
+    actor: Actor,
+    query: HistoryQuery,
+    *,
+    schedule: Row[Any] | None,
+    days: Days,
+) -> Found:
+    """The newest `limit` batches as the query asks for, each with its headline points.
+
+    Raises `MalformedError` where those are more than can be told at once.
+    """
+    wanted = SummaryFilter(
+        name=query.scenario,
+        profile=query.profile,
+        first_on=days.first_on if schedule is None else None,
+        before_on=days.before_on if schedule is None else None,
+        ended_by=query.as_of,
+    )
+    without_results: dict[str, int] = {}
+    if schedule is None:
+        batches = histories.newest_batches(connection, actor.team_id, wanted, limit=query.limit)
+        entries = [_Entry(batch, None) for batch in batches]
+    else:
+        entries, without_results = _slots(connection, actor, query, schedule, days)
+    batch_ids = [entry.batch.id for entry in entries]
+    rows = histories.list_summaries(connection, batch_ids, wanted, limit=MOST_ROWS + 1)
+    if len(rows) > MOST_ROWS:
+        raise MalformedError(
+            f"these runs have more than {MOST_ROWS} headline points: ask for fewer days or runs, a "
+            "scenario or a profile"
+        )
+    snapshots = _snapshots(connection, actor, query, entries, rows, wanted)
+    return Found(snapshots=snapshots, without_results=without_results)
+
+
+def _slots(
+    connection: Connection, actor: Actor, query: HistoryQuery, schedule: Row[Any], days: Days
+) -> tuple[list[_Entry], dict[str, int]]:
+    """The batch of each slot: its newest attempt, of those that had ended when it was asked for."""
+    slots = RunSlots(
+        since=_midnight(days.first_on, schedule.zone),
+        before=_midnight(days.before_on, schedule.zone),
+    )
+    found = histories.list_slots(connection, schedule.id, slots, limit=query.limit)
+    attempts = {slot.id: _attempts(slot, was=query.as_of is not None) for slot in found}
+    needed = {batch_id for tried in attempts.values() for batch_id, _ in tried}
+    rows = histories.list_ended_batches(connection, actor.team_id, needed, query.as_of)
+    ended = {row.id: row for row in rows}
+    entries, missing = [], dict[str, int]()
+    for slot in found:
+        tried = [one for one in attempts[slot.id] if one[0] in ended]
+        if not tried:
+            missing[slot.state] = missing.get(slot.state, 0) + 1
+            continue
+        batch_id, attempt = tried[0]
+        scheduled = ScheduledRun(
+            run_id=slot.id,
+            scheduled_for=slot.scheduled_for,
+            local_time=slot.local_time,
+            attempt=attempt,
+        )
+        entries.append(_Entry(ended[batch_id], scheduled))
+    return entries, missing
+
+
+def _attempts(slot: Row[Any], *, was: bool) -> list[tuple[UUID, int]]:
+    """The batches of a slot with the numbers of their attempts, newest first.
+
+    Only the current one, unless it is asked how things stood in the past.
+    """
+    earlier = [
+        (UUID(tried["batch_id"]), int(tried["attempt"]))
+        for tried in slot.earlier_batches
+        if tried["batch_id"] is not None
+    ]
+    current = [] if slot.batch_id is None else [(slot.batch_id, slot.attempt)]
+    return [*current, *(sorted(earlier, key=lambda tried: -tried[1]) if was else [])]
+
+
+def _midnight(on: date | None, name: str) -> datetime | None:
+    """When the day begins in the zone."""
+    if on is None:
+        return None
+    return datetime.combine(on, time.min, tzinfo=zone(name)).astimezone(UTC)
+
+
+def _snapshots(
+    connection: Connection,
+    actor: Actor,
+    query: HistoryQuery,
+    entries: Sequence[_Entry],
+    rows: Sequence[Row[Any]],
+    wanted: SummaryFilter,
+) -> list[Snapshot]:
+    batch_ids = [entry.batch.id for entry in entries]
+    prices = read_run_prices(
+        connection,
+        actor,
+        batch_ids,
+        which=query.pricing or ("first" if query.as_of is None else "newest"),
+        made_by=query.as_of,
+        # A list of ids only where it is shorter than what it keeps away
+        item_ids=None if query.scenario is None else {row.item_id for row in rows},
+    )
+    summaries: dict[UUID, list[Row[Any]]] = {}
+    for row in rows:
+        summaries.setdefault(row.batch_id, []).append(row)
+    left_out = _left_out(connection, batch_ids, rows, wanted)
+    return [
+        _snapshot(
+            entry,
+            summaries.get(entry.batch.id, []),
+            prices.get(entry.batch.id),
+            left_out.get(entry.batch.id, {}),
+        )
+        for entry in entries
+    ]
+
+
+def _left_out(
+    connection: Connection,
+    batch_ids: Sequence[UUID],
+    rows: Sequence[Row[Any]],
+    wanted: SummaryFilter,
+) -> dict[UUID, dict[str | None, LeftOut]]:
+    """By batch and profile, the items that have no headline result."""
+    told: dict[tuple[UUID, str | None], int] = {}
+    for row in rows:
+        key = (row.batch_id, row.profile_slug)
+        told[key] = told.get(key, 0) + 1
+    found: dict[UUID, dict[str | None, LeftOut]] = {}
+    for row in histories.count_items(connection, batch_ids, wanted):
+        found.setdefault(row.batch_id, {})[row.profile_slug] = LeftOut(
+            without_headline=row.items - row.headlined,
+            failed=row.headlined - told.get((row.batch_id, row.profile_slug), 0),
+        )
+    return found
+
+
+def _snapshot(
+    entry: _Entry,
+    rows: Sequence[Row[Any]],
+    prices: RunPrices | None,
+    left_out: dict[str | None, LeftOut],
+) -> Snapshot:
+    batch, scheduled = entry
+    currency = batch.currency if prices is None else prices.currency
+    run = Snapshot(
+        batch_id=batch.id,
+        batch_name=batch.name,
+        batch_created_at=batch.created_at,
+        on=batch.start_on
+        if scheduled is None
+        else date.fromisoformat(scheduled.local_time[: len("2026-12-01")]),
+        model_version=batch.model_version,
+        runs=(),
+        left_out=left_out,
+        scheduled=scheduled,
+        currency=currency,
+    )
+    return structs.replace(run, runs=tuple(_run(run, row, prices) for row in rows))
+
+
+def _run(snapshot: Snapshot, row: Row[Any], prices: RunPrices | None) -> Run:
+    return Run(
+        scenario=row.name,
+        batch_id=row.batch_id,
+        batch_name=snapshot.batch_name,
+        batch_created_at=snapshot.batch_created_at,
+        point=row.point,
+        profile=row.profile_slug,
+        profile_revision=row.profile_revision,
+        start_on=row.start_on,
+        period_days=row.period_days,
+        num_gpus=row.num_gpus,
+        ideal_step_ms=row.ideal_step_ms,
+        step_mean_ms=row.step_mean_ms,
+        efficiency_fraction=row.efficiency_fraction,
+        gpu_hours_available=row.gpu_hours_available,
+        gpu_hours_lost=row.gpu_hours_lost,
+        gpu_hours_not_useful=row.gpu_hours_not_useful,
+        gpu_hours_lost_p10=row.gpu_hours_lost_p10,
+        gpu_hours_lost_p50=row.gpu_hours_lost_p50,
+        gpu_hours_lost_p90=row.gpu_hours_lost_p90,
+        gpu_hours_lost_se=row.gpu_hours_lost_se,
+        seed=int(row.seed),
+        model_version=row.model_version,
+        currency=snapshot.currency,
+        window=None if prices is None else prices.windows.get(row.item_id),
+        pricing=None if prices is None else prices.number,
+        scheduled=snapshot.scheduled,
+    )
+
+
+def days_of(query: HistoryQuery, now: datetime, zone_name: str) -> Days:
+    """The days that the query asks for; raises `MalformedError` for such as cannot be."""
+    if query.window is None:
+        if query.since and query.until and query.since >= query.until:
+            raise MalformedError(f"from is {query.since}, which is not before until {query.until}")
+        return Days(query.since, query.until)
+    if query.since is not None:
+        raise MalformedError("give window or from, not both")
+    today = (query.as_of or now).astimezone(zone(zone_name)).date()
+    before = query.until or today + timedelta(days=1)
+    try:
+        return Days(before - timedelta(days=int(query.window.removesuffix("d"))), before)
+    except OverflowError:
+        raise MalformedError(f"{query.window} before {before} is beyond the calendar") from None

@@ -1,0 +1,215 @@
+"""How the loss moves over time: of scenarios, of profiles, of the whole team.
+
+A history evaluates nothing. Why the GPU-hours moved is told where a report has compared the two
+runs already.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from datetime import date, datetime
+from typing import Any, TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from service.db import histories, pricings
+from service.db.engine import Connection, Row
+from service.errors import MalformedError
+from service.jobs import schedules
+from service.jobs.actors import Actor
+from service.jobs.history_documents import HistoryOut, HistoryQuery, Step
+from service.jobs.history_runs import Found, days_of, read_runs
+from service.jobs.page_tokens import make_token, read_token
+from service.jobs.rate_keys import keys_of
+from service.reports.history import Run, Told, cost_pair, loss_history, previous_runs
+from service.reports.history_totals import (
+    Snapshot,
+    group_runs,
+    history_totals,
+    previous_groups,
+)
+from service.reports.loss_report import VolumeCause
+
+LAST = "~"
+"""Stands for what has no profile: after all slugs."""
+
+Entry = TypeVar("Entry")
+
+
+class Position(Struct, frozen=True, kw_only=True, order=True):
+    """Where a row stands: its slot or when its batch was made, the batch, its point or group."""
+
+    at: datetime
+    batch: str
+    point: int
+    group: str
+
+
+def history(
+    connection: Connection, actor: Actor, query: HistoryQuery, now: datetime, *, page_size: int = 1000
+) -> HistoryOut:
+    """The runs as the query asks for, oldest first; an unknown name has none.
+
+    Raises `MalformedError` (nothing to tell of, days, token) and `NotFoundError` for a schedule
+    that is not there.
+    """
+    if not (query.scenario or query.profile or query.schedule or query.group_by):
+        raise MalformedError("give scenario, profile, schedule or group_by")
+    schedule = (
+        None if query.schedule is None else schedules.require(connection, actor, query.schedule)
+    )
+    days = days_of(query, now, "Etc/UTC" if schedule is None else schedule.zone)
+    found = read_runs(connection, actor, query, schedule=schedule, days=days)
+    page = _Page(connection, actor, query, page_size)
+    if query.group_by in {"profile", "team"}:
+        return page.totals(found, schedule)
+    return page.rows(found, schedule)
+
+
+class _Page:
+    """One page of an answer."""
+
+    def __init__(
+        self, connection: Connection, actor: Actor, query: HistoryQuery, page_size: int
+    ) -> None:
+        self._connection = connection
+        self._query = query
+        self._actor = actor
+        self._size = page_size
+        bound = msgspec.to_builtins(query)
+        del bound["page_token"], bound["page_size"]
+        self._bound = bound
+        self._after = read_token(query.page_token, bound, Position)
+
+    def rows(self, found: Found, schedule: Row[Any] | None) -> HistoryOut:
+        """One row for each run of each scenario."""
+        snapshots = {one.batch_id: one for one in found.snapshots}
+        runs = _last_of_steps(
+            [run for one in found.snapshots for run in one.runs],
+            self._query.step,
+            key=lambda run: (run.scenario, run.profile),
+            on=lambda run: snapshots[run.batch_id].on if run.scheduled else run.start_on,
+        )
+        if self._query.schedule is None:
+            runs = runs[-self._query.limit :]
+        shown, token = self._cut(
+            list(zip(runs, previous_runs(runs), strict=True)),
+            lambda pair: _position(snapshots[pair[0].batch_id], point=pair[0].point),
+        )
+        both = [(before, run) for run, before in shown if before is not None]
+        items = loss_history(
+            [run for run, _ in shown],
+            [before for _, before in shown],
+            withhold=not self._actor.sees_costs,
+            told=self._told(both),
+            keys=keys_of(self._connection, [cost_pair(*pair) for pair in both]),
+        )
+        return self._answer(found, schedule, token, items=items)
+
+    def totals(self, found: Found, schedule: Row[Any] | None) -> HistoryOut:
+        """One row for each run of each group."""
+        groups = _last_of_steps(
+            group_runs(found.snapshots, "team" if self._query.group_by == "team" else "profile"),
+            self._query.step,
+            key=lambda group: group.group,
+            on=lambda group: group.snapshot.on,
+        )
+        shown, token = self._cut(
+            list(zip(groups, previous_groups(groups), strict=True)),
+            lambda pair: _position(pair[0].snapshot, group=pair[0].group or LAST),
+        )
+        both = [
+            pair for new, past in shown if past is not None for pair in _common(past.runs, new.runs)
+        ]
+        totals = history_totals(
+            [group for group, _ in shown],
+            [before for _, before in shown],
+            withhold=not self._actor.sees_costs,
+            told=self._told(both),
+            keys=keys_of(self._connection, [cost_pair(*pair) for pair in both]),
+        )
+        return self._answer(found, schedule, token, totals=totals)
+
+    def _cut(
+        self, entries: list[Entry], position: Callable[[Entry], Position]
+    ) -> tuple[list[Entry], str | None]:
+        """The entries of the page, and the token of the next one."""
+        left = [entry for entry in entries if self._after is None or position(entry) > self._after]
+        shown = left[: self._size]
+        more = len(left) > len(shown)
+        return shown, make_token(self._bound, position(shown[-1])) if more else None
+
+    def _told(self, pairs: Sequence[tuple[Run, Run]]) -> Told:
+        """The causes that reports have found, those of newer reports in the place of older ones."""
+        needed = {(new.batch_id, past.batch_id) for past, new in pairs}
+        rows = histories.list_changes(self._connection, needed, name=self._query.scenario)
+        return {
+            (row.batch_id, row.point, row.past_batch_id, row.past_point): msgspec.convert(
+                row.causes, list[VolumeCause]
+            )
+            for row in rows
+        }
+
+    def _answer(
+        self, found: Found, schedule: Row[Any] | None, token: str | None, **rows: list[Any]
+    ) -> HistoryOut:
+        left_out = [out for one in found.snapshots for out in one.left_out.values()]
+        return HistoryOut(
+            scenario=self._query.scenario,
+            schedule_id=None if schedule is None else schedule.id,
+            group_by=self._query.group_by or "scenario",
+            items=rows.get("items", []),
+            totals=rows.get("totals", []),
+            without_headline=self._without_headline(schedule, left_out),
+            failed=sum(out.failed for out in left_out),
+            runs_without_results=found.without_results,
+            next_page_token=token,
+        )
+
+    def _without_headline(self, schedule: Row[Any] | None, left_out: Iterable[Any]) -> int:
+        """Of a scenario in all batches there are; else in the runs of the history."""
+        if self._query.scenario is None or schedule is not None:
+            return sum(out.without_headline for out in left_out)
+        return pricings.num_without_headline(
+            self._connection,
+            self._actor.team_id,
+            name=self._query.scenario,
+            profile_slug=self._query.profile,
+        )
+
+
+def _common(past: Sequence[Run], new: Sequence[Run]) -> list[tuple[Run, Run]]:
+    """Runs of the same scenario and profile; of several all, which is more than is needed."""
+    before: dict[tuple[str, str | None], list[Run]] = {}
+    for run in past:
+        before.setdefault((run.scenario, run.profile), []).append(run)
+    return [(one, run) for run in new for one in before.get((run.scenario, run.profile), [])]
+
+
+def _position(snapshot: Snapshot, *, point: int = 0, group: str = "") -> Position:
+    scheduled = snapshot.scheduled
+    return Position(
+        at=snapshot.batch_created_at if scheduled is None else scheduled.scheduled_for,
+        batch=str(snapshot.batch_id),
+        point=point,
+        group=group,
+    )
+
+
+def _last_of_steps(
+    entries: list[Entry],
+    step: Step,
+    *,
+    key: Callable[[Entry], Any],
+    on: Callable[[Entry], date],
+) -> list[Entry]:
+    """Of each key, the last entry in each step of time."""
+    if step == "run":
+        return entries
+    last = {(key(entry), _step(on(entry), step)): place for place, entry in enumerate(entries)}
+    return [entries[place] for place in sorted(last.values())]
+
+
+def _step(on: date, step: Step) -> tuple[int, ...]:
+    if step == "week":
+        return on.isocalendar()[:2]
+    return (on.year, on.month, on.day) if step == "day" else (on.year, on.month)
