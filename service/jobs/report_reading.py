@@ -16,6 +16,7 @@ from service.jobs.batches import require_finished
 from service.jobs.chunks import grid_of
 from service.jobs.comparison_sides import value_at
 from service.jobs.prices import BatchPrices, read_prices, require_pricing
+from service.jobs.result_queries import KINDS
 from service.jobs.results import shown_value
 from service.model.fields import Scenario
 from service.model.remedy.remedy_grid import RemedyGrid
@@ -155,7 +156,11 @@ def _points(connection: Connection, read: ReadBatch) -> list[ReportedPoint | str
 
 
 def _point(point: int, table: Mapping[str, Any], row: int) -> ReportedPoint:
-    shown = {name: shown_value(name, table[name][row]) for name in REPORT_COLUMNS}
+    shown = {
+        # The only input among them
+        name: shown_value(name, table[name][row]) if name in KINDS else table[name][row].item()
+        for name in REPORT_COLUMNS
+    }
     return ReportedPoint(
         point=point,
         method=shown.pop("method"),

@@ -1,7 +1,10 @@
 """The best remedies for the scenarios that lose most, in the time that a report has for them."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Final, NamedTuple
+
+import msgspec
 
 from service.db.engine import Row
 from service.errors import InvalidError
@@ -12,6 +15,7 @@ from service.jobs.report_reading import scenario_of
 from service.model.remedy.remedies import applicable
 from service.model.remedy.remedy_grid import remedy_grid
 from service.model.remedy.remedy_kinds import Setting
+from service.model.scenario import decode_scenario, full
 from service.reports.loss_report import ReportNotice, ReportRemedy
 from service.reports.pricing import priced
 from service.reports.report_notices import notice
@@ -44,15 +48,15 @@ def rank(side: ReportSide, rows: Sequence[Row[Any]], *, longest_s: float = LONGE
     for item in losing:
         if item.lost_per_30_days <= 0 or item.found is None:
             continue
-        scenario = scenario_of(by_id[item.custom_id], item.found.point)
-        changes, _ = applicable(scenario, [])
-        needed_s = work_of(remedy_grid(scenario, changes)).core_s
+        document = full(scenario_of(by_id[item.custom_id], item.found.point))
+        scenario = msgspec.json.encode(document, order="sorted")
+        needed_s = _core_s(scenario)
         if needed_s > left_s:
             notices.append(notice("remedies_left_out", name=item.custom_id, reason=OF_TIME))
             continue
         left_s -= needed_s
         try:
-            answered = answer(Resolved(scenario=scenario, requests=[])).remedies
+            answered = _answered(scenario)
         except InvalidError as error:
             notices.append(notice("remedies_left_out", name=item.custom_id, reason=error.detail))
             continue
@@ -60,10 +64,32 @@ def rank(side: ReportSide, rows: Sequence[Row[Any]], *, longest_s: float = LONGE
     return Ranked(found, notices)
 
 
+def _core_s(scenario: bytes) -> float:
+    """Estimated seconds of one core for all remedies that apply."""
+    decoded = decode_scenario(msgspec.json.decode(scenario))
+    changes, _ = applicable(decoded, [])
+    return work_of(remedy_grid(decoded, changes)).core_s
+
+
+@lru_cache(maxsize=256)
+def _answered(scenario: bytes) -> tuple[RemedyOut, ...]:
+    """The best setting of each kind of remedy, best first.
+
+    Kept: from night to night, and in a backfill, most scenarios are what they were. Other
+    settings are ranked by `POST /v1/evaluations/remedies`.
+    """
+    decoded = decode_scenario(msgspec.json.decode(scenario))
+    best: dict[str, RemedyOut] = {}
+    for remedy in answer(Resolved(scenario=decoded, requests=[])).remedies:
+        if remedy.gpu_hours_given_back > 0:
+            best.setdefault(remedy.kind, remedy)
+    return tuple(best.values())[:NUM_EACH]
+
+
 def _shown(
     item: ReportedItem, answered: Sequence[RemedyOut], currency: str | None
 ) -> Iterator[ReportRemedy]:
-    for remedy in [one for one in answered if one.gpu_hours_given_back > 0][:NUM_EACH]:
+    for remedy in answered:
         given_back = remedy.gpu_hours_given_back * item.per_30_days
         cost = priced(given_back, item.window, currency)
         yield ReportRemedy(

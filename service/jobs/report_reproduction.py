@@ -66,7 +66,7 @@ def _computed_again(read: ReadBatch, side: ReportSide) -> Sequence[str]:
     post = f"curl -sS {AUTHORIZATION} -H 'Content-Type: application/json'"
     return [
         f'{post} "{ADDRESS}/v1/evaluations" -d {whole}',
-        f"echo {plain} | trainard evaluate --format json -",
+        f"printf '%s' {plain} | trainard evaluate --format json -",
     ]
 
 

@@ -16,40 +16,41 @@ NOTICES: Final = {
     "batch_incomplete": "The batch was {state} before all was computed: what is missing is in no "
     "sum.",
     "failed_points": "{failed} of {total} points failed. They are in no sum.",
-    "headline_failed": "{items} of the headline points failed, and are in no sum: {names}.",
-    "headline_not_computed": "{items} of the headline points were not computed, and are in no sum: "
-    "{names}.",
-    "items_without_headline": "{items} items are grids of alternatives without a headline point, "
-    "and so in no sum: {names}.",
-    "unpriced_days": "{days} days of {items} items have no rate, so that what they cost is not "
-    "known: {names}.",
+    "headline_failed": "Headline points that failed and are in no sum: {items} ({names}).",
+    "headline_not_computed": "Headline points that were not computed and are in no sum: {items} "
+    "({names}).",
+    "items_without_headline": "Grids of alternatives without a headline point, which are in no "
+    "sum: {items} ({names}).",
+    "unpriced_days": "Days without a rate: {days}. Items whose cost is therefore not known: "
+    "{items} ({names}).",
     "currencies_differ": "The batch is priced in {new} and the one before in {past}: nothing is "
     "converted, and the difference is not known.",
-    "unmatched_items": "{appeared} items were not in the run before, and {gone} of its items are "
-    "gone: the change is only of what both have.",
-    "counterpart_missing": "{items} items have numbers in one of both runs only, and are in no "
-    "change: {names}.",
-    "ambiguous_names": "Several items share a name, profile and inputs, and were told apart by "
-    "their custom ids: {names}.",
-    "windows_overlap": "The windows of {items} items overlap those of the run before, by up to "
-    "{days} days: the losses of both are not to be added.",
-    "window_length_changed": "The windows of {items} items are not as long as in the run before; "
-    "on 30 days they compare: {names}.",
-    "ideal_changed": "The ideal step of {items} items moved, so that part of the change is the "
-    "yardstick's: {names}.",
+    "unmatched_items": "The change is only of what both runs have. Items that appeared: "
+    "{appeared}; that are gone: {gone}.",
+    "counterpart_missing": "Items that have numbers in one of both runs only, and are in no "
+    "change: {items} ({names}).",
+    "ambiguous_names": "Items that share name, profile and inputs were told apart by their custom "
+    "ids: {names}.",
+    "windows_overlap": "Windows that overlap those of the run before, by up to {days} days: "
+    "{items}. The losses of both are not to be added.",
+    "window_length_changed": "Windows that are not as long as in the run before: {items} "
+    "({names}). On 30 days they compare.",
+    "ideal_changed": "Items whose ideal step moved: {items} ({names}). Part of their change is the "
+    "yardstick's.",
     "model_version_changed": "The model is {new} and was {past}: part of the change may be the "
     "model's.",
-    "sampled": "{items} items are simulated, with a standard error of more than 1 % of their loss "
-    "(up to {percent} %): more draws make it smaller: {names}.",
-    "spread_not_computed": "Of {items} items the range from p10 to p90 is not known: {names}.",
-    "extrapolated_tail": "The slowest GPU of {items} items lies beyond the tail that was observed: "
-    "the loss rests on how the tail goes on: {names}.",
+    "sampled": "Items that are simulated with a standard error of more than 1 % of their loss: "
+    "{items} ({names}), up to {percent} %. More draws make it smaller.",
+    "spread_not_computed": "Items of which the range from p10 to p90 is not known: {items} "
+    "({names}).",
+    "extrapolated_tail": "Items whose slowest GPU lies beyond the tail that was observed: {items} "
+    "({names}). Their loss rests on how the tail goes on.",
     "reused": "Nothing was computed again: the results of batch {batch} were taken over, since "
     "inputs and model are the same.",
     "budget_unknown": "Whether the budget of money is kept is not known: not all days have a rate "
     "in its currency.",
-    "budget_incomplete": "Whether the budget is kept is not known: {items} items have no numbers.",
-    "remedies_left_out": "For {name} remedies were left out: {reason}.",
+    "budget_incomplete": "Whether the budget is kept is not known. Items without numbers: {items}.",
+    "remedies_left_out": "Remedies for {name} were left out: {reason}.",
 }
 """Codes of the notices that a report makes itself; those of its run are passed on as they are."""
 
