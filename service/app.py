@@ -10,12 +10,14 @@ from litestar.handlers import HTTPRouteHandler
 from service.api import (
     api_keys,
     audit_events,
+    backfills,
     batch_events,
     batch_retries,
     batches,
     communication,
     comparisons,
     deletions,
+    deliveries,
     docs,
     evaluations,
     export_files,
@@ -28,10 +30,12 @@ from service.api import (
     remedies,
     reports,
     results,
+    schedule_runs,
     schedules,
     solve,
     system,
     timeline,
+    webhook_endpoints,
 )
 from service.api.batch_watch import BatchWatch
 from service.api.edge import GuardedApp
@@ -67,6 +71,10 @@ ROUTES: tuple[Iterable[HTTPRouteHandler], ...] = (
     export_files.routes,
     reports.routes,
     schedules.routes,
+    schedule_runs.routes,
+    backfills.routes,
+    webhook_endpoints.routes,
+    deliveries.routes,
     api_keys.routes,
     audit_events.routes,
     system.routes,

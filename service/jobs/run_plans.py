@@ -1,6 +1,8 @@
 """From a schedule and a slot to the batch of the run: its body, its plan and its settings."""
 
+from datetime import date, datetime
 from typing import Any
+from uuid import UUID
 
 import msgspec
 
@@ -15,6 +17,15 @@ from service.jobs.schedule_documents import ScheduleIn
 from service.settings import Limits
 
 
+class SlotToPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """What planning needs of a run: of one that is only thought of."""
+
+    team_id: UUID
+    scheduled_for: datetime
+    start_on: date
+    id: UUID | None = None
+
+
 class RunPlan(msgspec.Struct, frozen=True, kw_only=True):
     """The batch of a run as it would be stored, and what must be said of it."""
 
@@ -27,7 +38,7 @@ def plan_run(
     connection: Connection,
     schedule: Row[Any],
     definition: ScheduleIn,
-    run: Row[Any],
+    run: Row[Any] | SlotToPlan,
     limits: Limits,
 ) -> RunPlan:
     """Plan the batch of a run; raises `InvalidError` with every fault."""
@@ -60,7 +71,7 @@ def settings_of(definition: ScheduleIn, *, deliver: bool) -> RunSettings:
     )
 
 
-def _labelled(body: BatchIn, schedule: Row[Any], run: Row[Any]) -> BatchIn:
+def _labelled(body: BatchIn, schedule: Row[Any], run: Row[Any] | SlotToPlan) -> BatchIn:
     """The batch says which run it is of, whatever the template calls so."""
     labels = {
         "schedule": schedule.slug,
@@ -71,7 +82,7 @@ def _labelled(body: BatchIn, schedule: Row[Any], run: Row[Any]) -> BatchIn:
 
 
 def _pinned(
-    connection: Connection, items: list[BatchItemIn], run: Row[Any]
+    connection: Connection, items: list[BatchItemIn], run: Row[Any] | SlotToPlan
 ) -> tuple[list[BatchItemIn], list[Notice]]:
     """The items with those revisions that were the newest at the slot."""
     free = {item.profile for item in items if item.profile and "@" not in item.profile}
