@@ -1,5 +1,7 @@
 """Settings: one frozen struct, read once from the environment (prefix `TRAINARD_`)."""
 
+import base64
+import email.utils
 import importlib
 import ipaddress
 import os
@@ -282,6 +284,30 @@ def _smtp(variable: str, url: str) -> str:
     return url
 
 
+def _sender(variable: str, text: str) -> str:
+    _, address = email.utils.parseaddr(text)
+    if not re.fullmatch(r"[^\s@<>]+@[A-Za-z0-9.-]+", address) or not text.isprintable():
+        raise ValueError(
+            f"{variable} is {text!r}, but must be a sender such as Trainard <trainard@example.org>"
+        )
+    return text
+
+
+def _secrets_key(variable: str, text: str) -> str:
+    for part in text.split(","):
+        try:
+            size = len(base64.urlsafe_b64decode(part.strip()))
+        except ValueError:
+            size = 0
+        if size != 32:
+            # Not shown: it is a key.
+            raise ValueError(
+                f"{variable} must be Fernet keys by comma, the newest first: 32 random bytes "
+                "each, in URL-safe base64"
+            )
+    return text
+
+
 def _demand_https(variable: str, url: str) -> None:
     parts = urlsplit(url)
     loopback = parts.hostname in {"localhost", "127.0.0.1", "::1"}
@@ -325,8 +351,8 @@ _DELIVERY_READERS: dict[str, tuple[str, Callable[[str, str], object]]] = {
     "public_url": ("TRAINARD_PUBLIC_URL", _public_url),
     "folder": ("TRAINARD_DELIVERY_FOLDER", _folder),
     "smtp_url": ("TRAINARD_SMTP_URL", _smtp),
-    "email_from": ("TRAINARD_EMAIL_FROM", _text),
+    "email_from": ("TRAINARD_EMAIL_FROM", _sender),
     "email_domains": ("TRAINARD_EMAIL_DOMAINS", _names),
     "egress": ("TRAINARD_WEBHOOK_EGRESS", _networks),
-    "secrets_key": ("TRAINARD_SECRETS_KEY", _text),
+    "secrets_key": ("TRAINARD_SECRETS_KEY", _secrets_key),
 }

@@ -8,7 +8,7 @@ from uuid import UUID
 from sqlalchemy import func, insert, select, update
 
 from service.db.engine import Connection, Row
-from service.db.tables import delivery, utc_now, webhook_endpoint
+from service.db.tables import delivery, webhook_endpoint
 
 
 def insert_endpoint(connection: Connection, **columns: Any) -> UUID:
@@ -60,14 +60,19 @@ def any_endpoint(connection: Connection) -> bool:
 
 
 def change_endpoint(
-    connection: Connection, endpoint_id: UUID, *, version: int, values: Mapping[str, Any]
+    connection: Connection,
+    endpoint_id: UUID,
+    *,
+    version: int,
+    now: datetime,
+    values: Mapping[str, Any],
 ) -> bool:
     """Change the row; False when its version is no longer the given one, or it is deleted."""
     c = webhook_endpoint.c
     changed = connection.execute(
         update(webhook_endpoint)
         .where(c.id == endpoint_id, c.version == version, c.deleted_at.is_(None))
-        .values(version=version + 1, updated_at=utc_now(), **values)
+        .values(version=version + 1, updated_at=now, **values)
     )
     return changed.rowcount == 1
 
@@ -86,13 +91,11 @@ def disable(connection: Connection, endpoint_id: UUID, *, reason: str, now: date
 
 
 def last_ends(
-    connection: Connection, endpoint_id: UUID, *, since: datetime | None, limit: int
+    connection: Connection, endpoint_id: UUID, *, since: datetime, limit: int
 ) -> list[str]:
     """States of what was last delivered or given up, the newest first, since the moment."""
     c = delivery.c
     query = select(c.state).where(
-        c.endpoint_id == endpoint_id, c.state.in_(("delivered", "dead")), c.ended_at.is_not(None)
+        c.endpoint_id == endpoint_id, c.state.in_(("delivered", "dead")), c.ended_at > since
     )
-    if since is not None:
-        query = query.where(c.ended_at > since)
     return list(connection.scalars(query.order_by(c.ended_at.desc(), c.id.desc()).limit(limit)))

@@ -19,6 +19,7 @@ from service.db.job_engine import job_file
 from service.db.process_locks import FileLock, LockLostError, SessionLock
 from service.jobs import audit_pruning, kept_answers, sweeper
 from service.jobs.audit_sealing import Sealer
+from service.jobs.courier import Courier
 from service.jobs.duties import Duty
 from service.jobs.engine import Engine
 from service.jobs.scheduler import Scheduler
@@ -62,6 +63,7 @@ class Runtime:
         self._wake = threading.Event()
         self._duties: tuple[Duty, ...] = (
             Scheduler(database, settings.limits, self._wake.set).duty(),
+            Courier(database, settings.deliveries).duty(),
         )
         self._on_lock_lost = on_lock_lost
         self._stopping = threading.Event()

@@ -1,0 +1,203 @@
+"""The log of deliveries: read it, send something again, call something off."""
+
+from datetime import datetime
+from typing import Any, Final
+from uuid import UUID
+
+import msgspec
+from msgspec import structs
+
+from service.db import deliveries as rows
+from service.db import webhook_endpoints
+from service.db.deliveries import DeliveryFilter
+from service.db.engine import Connection, Row
+from service.errors import ConflictError, NotFoundError
+from service.jobs import audit
+from service.jobs.actors import Actor
+from service.jobs.cost_access import require_costs
+from service.jobs.delivery_documents import (
+    DeliveryAttemptOut,
+    DeliveryDetailOut,
+    DeliveryOut,
+    DeliveryPage,
+    DroppedFileOut,
+)
+from service.jobs.page_tokens import make_token, read_token
+
+MAX_ATTEMPTS_SHOWN: Final = 100
+ENDED: Final = ("delivered", "dead", "skipped", "canceled")
+
+
+def get(connection: Connection, actor: Actor, delivery_id: UUID) -> DeliveryDetailOut:
+    """A delivery of the team with its attempts; raises `NotFoundError`."""
+    row = _require(connection, actor, delivery_id)
+    outcome: dict[str, Any] = row.outcome or {}
+    attempts = rows.list_attempts(connection, delivery_id, limit=MAX_ATTEMPTS_SHOWN)
+    return DeliveryDetailOut(
+        **structs.asdict(_shown(actor, row)),
+        payload=_payload(actor, row),
+        recipients_reached=outcome.get("accepted", []),
+        recipients_refused=outcome.get("refused", {}),
+        files=msgspec.convert(outcome.get("files", []), list[DroppedFileOut]),
+        files_expire_at=row.files_expire_at,
+        attempt_log=[
+            DeliveryAttemptOut(
+                attempt=attempt.attempt,
+                started_at=attempt.created_at,
+                duration_ms=attempt.duration_ms,
+                status=attempt.status,
+                error=attempt.error,
+                answer=attempt.answer,
+            )
+            for attempt in attempts
+        ],
+    )
+
+
+def list_page(
+    connection: Connection,
+    actor: Actor,
+    wanted: DeliveryFilter,
+    *,
+    page_size: int,
+    page_token: str | None,
+) -> DeliveryPage:
+    """A page of the team's deliveries, newest first."""
+    query = ["deliveries", msgspec.to_builtins(wanted)]
+    after = read_token(page_token, query, rows.Position)
+    found = rows.list_deliveries(
+        connection, actor.team_id, wanted, after=after, limit=page_size + 1
+    )
+    shown = found[:page_size]
+    token = None
+    if len(found) > page_size:
+        token = make_token(query, (shown[-1].created_at, shown[-1].id))
+    return DeliveryPage(items=[_shown(actor, row) for row in shown], next_page_token=token)
+
+
+def require_endpoint(connection: Connection, actor: Actor, endpoint_id: UUID) -> None:
+    """Raise `NotFoundError` unless the team has (or had) the endpoint."""
+    row = webhook_endpoints.find_endpoint(connection, endpoint_id)
+    if row is None or row.team_id != actor.team_id:
+        raise NotFoundError(f"there is no webhook endpoint {endpoint_id}")
+
+
+def replay(
+    connection: Connection, actor: Actor, delivery_id: UUID, *, now: datetime
+) -> DeliveryDetailOut:
+    """Send an ended delivery again: the same message, a new round of attempts.
+
+    Raises `ConflictError` while it waits anyway, and when its endpoint takes nothing.
+    """
+    before = get(connection, actor, delivery_id)
+    if before.state == "pending":
+        raise ConflictError("it waits to be sent already")
+    if before.includes_costs:
+        require_costs(actor, "to send a message with money again")
+    row = _require(connection, actor, delivery_id)
+    _refuse_closed(connection, row)
+    outcome: dict[str, Any] = row.outcome or {}
+    is_replayed = rows.set_state(
+        connection,
+        delivery_id,
+        rows.PENDING,
+        expected=ENDED,
+        next_attempt_at=now,
+        first_attempt_at=None,
+        ended_at=None,
+        claimed_by=None,
+        claimed_until=None,
+        # Files that were written stay known until they are removed.
+        outcome=outcome if "files" in outcome else None,
+    )
+    if not is_replayed:
+        raise ConflictError("it waits to be sent already")
+    return _recorded(connection, actor, "replay_delivery", before)
+
+
+def cancel(
+    connection: Connection, actor: Actor, delivery_id: UUID, *, now: datetime
+) -> DeliveryDetailOut:
+    """Call off what waits; an attempt that is on its way is not stopped. Harmless to repeat.
+
+    Raises `ConflictError` when it has ended otherwise.
+    """
+    before = get(connection, actor, delivery_id)
+    if before.state == "canceled":
+        return before
+    is_canceled = rows.set_state(
+        connection,
+        delivery_id,
+        "canceled",
+        expected=(rows.PENDING,),
+        ended_at=now,
+        next_attempt_at=None,
+    )
+    if not is_canceled:
+        raise ConflictError(f"it is {before.state}: nothing of it waits")
+    return _recorded(connection, actor, "cancel_delivery", before)
+
+
+def _require(connection: Connection, actor: Actor, delivery_id: UUID) -> Row[Any]:
+    row = rows.get_delivery(connection, actor.team_id, delivery_id)
+    if row is None:
+        raise NotFoundError(f"there is no delivery {delivery_id}")
+    return row
+
+
+def _refuse_closed(connection: Connection, row: Row[Any]) -> None:
+    if row.kind != "webhook":
+        return
+    endpoint = row.endpoint_id and webhook_endpoints.find_endpoint(connection, row.endpoint_id)
+    if not endpoint or endpoint.deleted_at is not None:
+        raise ConflictError("its webhook endpoint was deleted")
+    if endpoint.disabled_at is not None:
+        raise ConflictError(f"its webhook endpoint {endpoint.name!r} is disabled: enable it first")
+    if row.include_costs and not endpoint.include_costs:
+        raise ConflictError(f"its webhook endpoint {endpoint.name!r} takes no money any more")
+
+
+def _recorded(
+    connection: Connection, actor: Actor, action: str, before: DeliveryDetailOut
+) -> DeliveryDetailOut:
+    after = get(connection, actor, before.id)
+    subject = f"delivery/{before.id}"
+    audit.record(connection, actor, action=action, subject=subject, before=before, after=after)
+    return after
+
+
+def _is_withheld(actor: Actor, row: Row[Any]) -> bool:
+    return bool(row.include_costs) and not actor.sees_costs
+
+
+def _payload(actor: Actor, row: Row[Any]) -> dict[str, Any] | None:
+    if row.payload is None or _is_withheld(actor, row):
+        return None
+    found: dict[str, Any] = msgspec.json.decode(row.payload)
+    return found
+
+
+def _shown(actor: Actor, row: Row[Any]) -> DeliveryOut:
+    return DeliveryOut(
+        id=row.id,
+        message_id=row.message_id,
+        event=row.event,
+        kind=row.kind,
+        state=row.state,
+        reason=None if _is_withheld(actor, row) else row.reason,
+        endpoint_id=row.endpoint_id,
+        target=row.target,
+        schedule_id=row.schedule_id,
+        schedule=row.schedule_slug,
+        run_id=row.run_id,
+        report_id=row.report_id,
+        includes_costs=row.include_costs,
+        attempts=row.attempts,
+        last_status=row.last_status,
+        last_error=row.last_error,
+        next_attempt_at=row.next_attempt_at,
+        created_at=row.created_at,
+        first_attempt_at=row.first_attempt_at,
+        ended_at=row.ended_at,
+        version=row.version,
+    )
