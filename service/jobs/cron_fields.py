@@ -1,8 +1,8 @@
 """Cron expressions: five fields, as cronsim reads them, and what they say about days and minutes.
 
-cronsim is used to read the language only. Walking from slot to slot is done by `occurrences`: on
-a night of change cronsim's own iteration comes twice at 03:00 where 02:30 and 03:00 are asked for,
-passes over `*/15 2 * * *`, and moves a midnight that does not exist minute by minute.
+cronsim is used to read the language only; `occurrences` walks from slot to slot. cronsim's own
+walk comes once or twice by whether a field begins with a star: over a night of change it leaves
+out `*/15 2 * * *` and comes at both 02:00 of `0 */2 * * *`.
 """
 
 from collections.abc import Iterator

@@ -11,7 +11,7 @@ Slots are strictly increasing, and do not depend on where one begins to look.
 """
 
 from collections.abc import Iterator
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import UTC, date, datetime, time, timedelta, timezone
 from itertools import takewhile
 from typing import Literal
 from zoneinfo import ZoneInfo
@@ -22,21 +22,22 @@ from service.errors import FieldFault
 from service.jobs.cron_fields import LAST_DAY, CronError, CronFields, read_cron
 from service.jobs.zone_data import UnknownZoneError, zone
 
-# No zone's clock was ever moved by more: Samoa went over a whole day.
-LONGEST_SHIFT = timedelta(hours=25)
+# No clock was ever moved by more than a day (Samoa's): what was repeated or left out before then
+# has been passed when the first slot that is wanted comes.
+LOOK_BACK = timedelta(days=3)
 PROBE = timedelta(hours=12)
 SECOND = timedelta(seconds=1)
 # A piece of time in which the clock is not changed is cut off here, and goes on as another.
 MAX_PIECE = timedelta(days=60)
 # Outside of these no zone's wall time is sure to be a date.
 FIRST_MOMENT = datetime(1900, 1, 1, tzinfo=UTC)
-LAST_MOMENT = datetime.combine(LAST_DAY, time(), UTC)
+LAST_MOMENT = datetime.combine(LAST_DAY - 2 * MAX_PIECE, time(), UTC)
 
 
 class Slot(Struct, frozen=True, kw_only=True):
     """A moment at which a schedule comes.
 
-    - `local`: the same moment in the zone of the schedule;
+    - `local`: the same moment with the offset that the zone of the schedule has then;
     - `dst`: `gap`: its wall time does not exist that day, this is the first moment after;
       `overlap`: its wall time exists twice that day.
     """
@@ -69,14 +70,15 @@ def check(cron: str, zone_name: str, *, shortest_minutes: int) -> list[FieldFaul
 def slots_after(cron: str, zone_name: str, after: datetime) -> Iterator[Slot]:
     """The slots after a moment, strictly increasing; raises `CronError`, `UnknownZoneError`."""
     fields, tz = read_cron(cron), zone(zone_name)
-    after = min(max(after.astimezone(UTC), FIRST_MOMENT), LAST_MOMENT)
-    walk = _continuous if fields.is_continuous else _by_wall_time
-    return walk(fields, tz, after)
+    after = max(after.astimezone(UTC), FIRST_MOMENT)
+    if after >= LAST_MOMENT:
+        return iter(())
+    return _after(_walk(fields, tz, after - LOOK_BACK), after)
 
 
 def slots_between(cron: str, zone_name: str, first_on: date, last_on: date) -> list[Slot]:
     """The slots on the days of the zone from `first_on` to `last_on`, both included."""
-    start = datetime.combine(first_on, time(), UTC) - 2 * LONGEST_SHIFT
+    start = datetime.combine(first_on, time(), UTC) - LOOK_BACK
     # Where clocks go back over midnight, a slot of the day before comes after one of the next.
     near = takewhile(
         lambda slot: slot.local.date() <= last_on + timedelta(days=1),
@@ -85,70 +87,74 @@ def slots_between(cron: str, zone_name: str, first_on: date, last_on: date) -> l
     return [slot for slot in near if first_on <= slot.local.date() <= last_on]
 
 
-def _by_wall_time(fields: CronFields, tz: ZoneInfo, after: datetime) -> Iterator[Slot]:
-    """Every wall time once."""
-    begin = after.astimezone(tz) - LONGEST_SHIFT
-    for wall in fields.wall_times(begin.date()):
-        slot = _slot_of(wall, tz)
+def _after(slots: Iterator[Slot], after: datetime) -> Iterator[Slot]:
+    for slot in slots:
+        # What comes at the end of a gap may be asked for at that wall time too.
         if slot.at > after:
             after = slot.at
             yield slot
 
 
-def _slot_of(wall: datetime, tz: ZoneInfo) -> Slot:
-    first, second = wall.replace(tzinfo=tz), wall.replace(tzinfo=tz, fold=1)
-    before, later = _offset(first), _offset(second)
-    at = first.astimezone(UTC)
-    if before < later:
-        # PEP 495: in a gap the first reading has the offset before it, and lies after it.
-        at = _change_between(tz, second.astimezone(UTC), at)
-        return Slot(at=at, local=at.astimezone(tz), dst="gap")
-    return Slot(at=at, local=at.astimezone(tz), dst="overlap" if before > later else None)
+def _walk(fields: CronFields, tz: ZoneInfo, begin: datetime) -> Iterator[Slot]:
+    """Piece by piece of the time between two changes of the clock.
 
-
-def _continuous(fields: CronFields, tz: ZoneInfo, after: datetime) -> Iterator[Slot]:
-    """Every moment whose wall time matches, from one change of the clock to the next."""
-    begin = after
-    while begin.date() < LAST_DAY - timedelta(days=2):
+    Only from UTC to wall time is `zoneinfo` asked: the other way it is wrong by an hour where a
+    change left the offset as it was (Nuuk on 2023-10-28 at 23:30).
+    """
+    reached = _wall(tz, begin)
+    while begin < LAST_MOMENT:
         end = _end_of_piece(tz, begin)
-        offset = _offset(begin.astimezone(tz))
-        first_on, last_on = ((moment + offset).date() for moment in (begin, end))
-        for wall in fields.wall_times(first_on, last_on):
+        first, next_first = _wall(tz, begin), _wall(tz, end)
+        offset = first - begin.replace(tzinfo=None)
+        last = end.replace(tzinfo=None) + offset
+        if not fields.is_continuous and any(_between(fields, reached, first)):
+            yield _slot(begin, offset, "gap")
+        start = first if fields.is_continuous else max(first, reached)
+        for wall in _between(fields, start, last):
+            is_twice = wall >= next_first or wall < reached
             at = (wall - offset).replace(tzinfo=UTC)
-            if begin <= at < end and at > after:
-                yield Slot(at=at, local=at.astimezone(tz), dst=_repeated(at, tz))
-        begin = end
+            yield _slot(at, offset, "overlap" if is_twice else None)
+        begin, reached = end, max(reached, last)
 
 
-def _repeated(at: datetime, tz: ZoneInfo) -> Literal["overlap"] | None:
-    local = at.astimezone(tz)
-    return "overlap" if _offset(local.replace(fold=0)) > _offset(local.replace(fold=1)) else None
+def _between(fields: CronFields, first: datetime, last: datetime) -> Iterator[datetime]:
+    """Matching wall times from the first on, before the last."""
+    if first < last:
+        for wall in fields.wall_times(first.date(), last.date()):
+            if first <= wall < last:
+                yield wall
 
 
-def _offset(local: datetime) -> timedelta:
-    offset = local.utcoffset()
-    assert offset is not None  # noqa: S101 # every moment here has a zone
-    return offset
+def _slot(at: datetime, offset: timedelta, dst: Literal["gap", "overlap"] | None) -> Slot:
+    return Slot(at=at, local=at.astimezone(timezone(offset)), dst=dst)
+
+
+def _wall(tz: ZoneInfo, moment: datetime) -> datetime:
+    """The wall time, without a zone."""
+    return moment.astimezone(tz).replace(tzinfo=None, fold=0)
+
+
+def _offset(tz: ZoneInfo, moment: datetime) -> timedelta:
+    return _wall(tz, moment) - moment.replace(tzinfo=None)
 
 
 def _end_of_piece(tz: ZoneInfo, begin: datetime) -> datetime:
     """The first moment after `begin` with another offset, or one before which there is none."""
-    offset = _offset(begin.astimezone(tz))
+    offset = _offset(tz, begin)
     probe = begin
     while probe < begin + MAX_PIECE:
         earlier, probe = probe, probe + PROBE
-        if _offset(probe.astimezone(tz)) != offset:
-            return _change_between(tz, earlier, probe)
+        if _offset(tz, probe) != offset:
+            return _change_between(tz, earlier.replace(microsecond=0), probe)
     return probe
 
 
 def _change_between(tz: ZoneInfo, earlier: datetime, later: datetime) -> datetime:
     """The moment at which the offset of `earlier` ends, not after `later`; to the second."""
-    offset = _offset(earlier.astimezone(tz))
-    earlier = earlier.replace(microsecond=0)
+    offset = _offset(tz, earlier)
     while later - earlier > SECOND:
         middle = (earlier + (later - earlier) / 2).replace(microsecond=0)
-        if _offset(middle.astimezone(tz)) == offset:
+        if _offset(tz, middle) == offset:
             earlier = middle
         else:
             later = middle
