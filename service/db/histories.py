@@ -188,7 +188,7 @@ def list_changes(
 _BATCH = (
     *(scenario_batch.c.id, scenario_batch.c.name, scenario_batch.c.created_at),
     *(scenario_batch.c.start_on, scenario_batch.c.currency, scenario_batch.c.model_version),
-    scenario_batch.c.ended_at,
+    *(scenario_batch.c.ended_at, scenario_batch.c.state, scenario_batch.c.items_total),
 )
 
 

@@ -14,7 +14,7 @@ from service.db.engine import Connection, Row
 from service.db.results import fetch_points
 from service.jobs.rates import rates_for
 from service.reports.changes import nullable
-from service.reports.pricing import price_days
+from service.reports.pricing import Rate, price_days
 
 SUMMARY_COLUMNS = (
     "num_gpus",
@@ -97,8 +97,10 @@ def price_batch(
         "rates_as_of": now,
     }
     lines = []
+    # Most items of a batch share a few rates.
+    known: dict[tuple[str, str | None], list[Rate]] = {}
     for item in items:
-        for rate_id, amount, days in _priced_days(connection, item, currency):
+        for rate_id, amount, days in _priced_days(connection, item, currency, known):
             lines.append(
                 {
                     "id": uuid_utils.compat.uuid7(),
@@ -115,13 +117,18 @@ def price_batch(
 
 
 def _priced_days(
-    connection: Connection, item: Row[Any], currency: str | None
+    connection: Connection,
+    item: Row[Any],
+    currency: str | None,
+    known: dict[tuple[str, str | None], list[Rate]],
 ) -> list[tuple[UUID | None, Decimal | None, int]]:
     period_days: int = item.scenario["period_days"]
     if currency is None or item.gpu_type is None:
         return [(None, None, period_days)]
-    rates = rates_for(connection, item.team_id, item.gpu_type, currency, item.cost_center)
-    window = price_days(rates, item.start_on, period_days)
+    key = (item.gpu_type, item.cost_center)
+    if key not in known:
+        known[key] = rates_for(connection, item.team_id, item.gpu_type, currency, item.cost_center)
+    window = price_days(known[key], item.start_on, period_days)
     lines: list[tuple[UUID | None, Decimal | None, int]] = [
         (UUID(line.rate_id), line.price, line.days) for line in window.lines
     ]

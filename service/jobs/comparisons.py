@@ -4,7 +4,7 @@ from typing import Annotated
 from uuid import UUID
 
 import msgspec
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, structs
 
 from service.db import batches
 from service.db.engine import Connection
@@ -12,6 +12,7 @@ from service.errors import FieldFault, InvalidError, MalformedError
 from service.jobs.actors import Actor
 from service.jobs.batch_documents import Notice
 from service.jobs.batches import require_finished
+from service.jobs.comparison_causes import MOST_ROWS, batch_of, with_causes
 from service.jobs.comparison_sides import grids_of, read_side
 from service.jobs.cost_access import require_costs
 from service.jobs.documents import MAX_NUMBER
@@ -80,8 +81,18 @@ class ComparedBatches(Struct, frozen=True, kw_only=True):
 
 
 class ComparisonQuery(ComparedBatches, frozen=True, kw_only=True):
-    """Which batches, and the page of their comparison."""
+    """Which batches, and the page of their comparison.
 
+    Either may be named by the run of a schedule that it belongs to.
+    """
+
+    causes: Annotated[
+        bool,
+        Meta(
+            description="Also why each row moved: which input, which model, which rate. It may "
+            f"evaluate scenarios, so pages have at most {MOST_ROWS} rows then."
+        ),
+    ] = False
     page_size: Annotated[
         int,
         Meta(
@@ -115,23 +126,33 @@ def compare(
 ) -> ComparisonOut:
     """Compare two batches.
 
-    Raises `NotFoundError`, `ConflictError` (a batch that has not ended), `MalformedError` (order,
-    columns, token), `ForbiddenError` (an order or a pricing that needs money to be seen) and
-    `InvalidError` for a key met twice on one side.
+    Raises `NotFoundError`, `ConflictError` (a batch that has not ended, a run without one),
+    `MalformedError` (order, columns, token), `ForbiddenError` (an order or a pricing that needs
+    money to be seen) and `InvalidError` for a key met twice on one side.
     """
     bound = msgspec.to_builtins(query)
     del bound["page_token"], bound["page_size"]
     cursor = read_token(query.page_token, bound, Cursor)
+    query = structs.replace(
+        query,
+        baseline=batch_of(connection, actor, query.baseline),
+        candidate=batch_of(connection, actor, query.candidate),
+    )
+    size = min(page_size, MOST_ROWS) if query.causes else page_size
     extra = named_columns(query.columns)
     order = order_of(actor, query.order_by, (*COMPARED, *extra))
     joined = join_batches(connection, actor, query, extra)
     withhold = not actor.sees_costs
-    rows = page(joined, size=page_size, order=order, after=cursor, withhold=withhold)
+    rows = page(joined, size=size, order=order, after=cursor, withhold=withhold)
+    items = rows.items
+    if query.causes:
+        compared = (query.baseline, query.candidate)
+        items = with_causes(connection, joined, items, compared)
     return ComparisonOut(
         baseline=query.baseline,
         candidate=query.candidate,
         summary=summary(joined, withhold=withhold),
-        items=rows.items,
+        items=items,
         matched=joined.num_rows,
         only_in_baseline=joined.only_in_baseline,
         only_in_candidate=joined.only_in_candidate,

@@ -84,8 +84,8 @@ def _slots(
 ) -> tuple[list[_Entry], dict[str, int]]:
     """The batch of each slot: its newest attempt, of those that had ended when it was asked for."""
     slots = RunSlots(
-        since=_midnight(days.first_on, schedule.zone),
-        before=_midnight(days.before_on, schedule.zone),
+        since=midnight(days.first_on, schedule.zone),
+        before=midnight(days.before_on, schedule.zone),
     )
     found = histories.list_slots(connection, schedule.id, slots, limit=query.limit)
     attempts = {slot.id: _attempts(slot, was=query.as_of is not None) for slot in found}
@@ -123,7 +123,7 @@ def _attempts(slot: Row[Any], *, was: bool) -> list[tuple[UUID, int]]:
     return [*current, *(sorted(earlier, key=lambda tried: -tried[1]) if was else [])]
 
 
-def _midnight(on: date | None, name: str) -> datetime | None:
+def midnight(on: date | None, name: str) -> datetime | None:
     """When the day begins in the zone."""
     if on is None:
         return None

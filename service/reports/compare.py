@@ -10,7 +10,7 @@ import numpy as np
 from msgspec import Meta, Struct
 from numpy.typing import NDArray
 
-from service.reports.changes import differences, nullable, relatives
+from service.reports.changes import Change, differences, nullable, relatives
 from service.reports.cost_changes import CostChange, CostPair, cost_change, withheld_change
 from service.reports.ideals import (
     AVAILABLE,
@@ -23,6 +23,7 @@ from service.reports.ideals import (
     lost_splits,
 )
 from service.reports.join import Floats, Ints, Joined, Rows, Side
+from service.reports.loss_report import RateChange, VolumeCause
 from service.reports.pricing import mean_price
 from service.reports.sampling import (
     ERROR_OF,
@@ -58,6 +59,16 @@ class Cursor(Struct, frozen=True, kw_only=True):
     row: int
 
 
+class RowCauses(Struct, frozen=True, kw_only=True):
+    """Why a row moved: what moved the GPU-hours, and which rate the money."""
+
+    gpu_hours_lost_per_30_days: Change
+    volume: Annotated[list[VolumeCause], Meta(description="They sum to the difference on 30 days.")]
+    rates: Annotated[
+        list[RateChange], Meta(description="Their effects add up to the price effect.")
+    ]
+
+
 class ComparisonRow(Struct, frozen=True, kw_only=True):
     """One joined point. Numbers are null where a point failed or a model had no such column."""
 
@@ -78,6 +89,9 @@ class ComparisonRow(Struct, frozen=True, kw_only=True):
     cost_of_loss: CostChange
     past_point: int
     new_point: int
+    causes: Annotated[
+        RowCauses | None, Meta(description="With `causes=true`, unless a side failed.")
+    ] = None
 
 
 class ComparisonPage(Struct, frozen=True, kw_only=True):
