@@ -162,7 +162,7 @@ def _below_batch(error: InvalidError) -> list[FieldFault]:
     return [
         FieldFault(pointer=f"/batch{fault.pointer}", code=fault.code, detail=fault.detail)
         for fault in error.errors
-    ] or [FieldFault(pointer="/batch", code=error.problem, detail=error.detail)]
+    ] or [FieldFault(pointer="/batch", code=error.problem.replace("-", "_"), detail=error.detail)]
 
 
 def _refusal(faults: list[FieldFault]) -> InvalidError:

@@ -1,79 +1,79 @@
-"""Schedules for tests of what becomes of their slots, and short ways to look at the ledger."""
+"""Bodies of schedules and short ways to make and read them."""
 
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
-from uuid import UUID
 
-import msgspec
-
-from service.db import schedule_runs, schedules
 from service.db.engine import Database, Row
-from service.db.schedule_runs import RunFilter
-from service.jobs.actors import DEFAULT_TEAM_ID
-from service.jobs.occurrences import slots_after
-from service.jobs.run_handover import hand_over
-from service.jobs.run_starts import start_due
-from service.jobs.schedule_documents import ScheduleIn
-from service.settings import Limits
+from service.jobs import schedule_changes, schedules
+from service.jobs.actors import Actor
+from service.jobs.schedules import ScheduleOut
+from service.jobs.scopes import SCOPES
+from service.settings import Settings
 from tests.jobs.batch_bodies import item
 
-LIMITS = Limits()
+ACTOR = Actor(name="sre")
+# Plans, but sees no money
+PLANNER = Actor(
+    name="planner",
+    principal="key:planner",
+    role="planner",
+    scopes=frozenset(scope for scope in SCOPES if not scope.startswith("costs:")),
+)
+SETTINGS = Settings()
+# A Friday, two days before Paris puts its clocks forward
+NOW = datetime(2027, 3, 26, 12, tzinfo=UTC)
 
 
-def add_schedule(database: Database, begun_at: datetime, **changes: Any) -> UUID:
-    """Store a schedule that was made at that moment; nightly at 02:30 in Paris by default."""
-    batch = {"items": [item()], **changes.pop("batch", {})}
-    document = {
-        "slug": "nightly",
-        "name": "Nightly",
+def body(slug: str = "nightly", **changes: Any) -> dict[str, Any]:
+    return {
+        "slug": slug,
+        "name": "Nightly what-if",
         "cron": "30 2 * * *",
         "zone": "Europe/Paris",
-        "batch": batch,
+        "batch": {"items": [item()], "currency": "EUR"},
         **changes,
     }
-    definition = msgspec.to_builtins(msgspec.convert(document, ScheduleIn))
-    own = {name: definition.pop(name) for name in ("slug", "name", "cron", "zone")}
-    is_paused = definition.pop("paused")
-    first = next(slots_after(own["cron"], own["zone"], begun_at))
+
+
+def money(amount: str = "1000.00", currency: str = "EUR") -> dict[str, Any]:
+    return {"cost_of_loss_per_30_days": {"amount": amount, "currency": currency}}
+
+
+def create(
+    database: Database,
+    document: Any,
+    *,
+    actor: Actor = ACTOR,
+    settings: Settings = SETTINGS,
+    now: datetime = NOW,
+) -> ScheduleOut:
     with database.write() as connection:
-        return schedules.insert_schedule(
-            connection,
-            DEFAULT_TEAM_ID,
-            {
-                **own,
-                "definition": definition,
-                "next_at": None if is_paused else first.at,
-                "paused_at": begun_at if is_paused else None,
-                "created_by": "test",
-            },
+        return schedule_changes.create_schedule(connection, actor, document, settings, now=now)
+
+
+def change(
+    database: Database,
+    sent: Any,
+    *,
+    key: str = "nightly",
+    version: int | None = None,
+    actor: Actor = ACTOR,
+    settings: Settings = SETTINGS,
+    now: datetime = NOW,
+) -> ScheduleOut:
+    with database.write() as connection:
+        if version is None:
+            version = schedules.require(connection, actor, key).version
+        return schedule_changes.change_schedule(
+            connection, actor, key, sent, settings, version=version, now=now
         )
 
 
-def change(database: Database, schedule_id: UUID, **values: Any) -> None:
-    """Change columns of the schedule, whatever its version."""
-    with database.write() as connection:
-        row = schedules.get_schedule(connection, DEFAULT_TEAM_ID, schedule_id)
-        assert row is not None
-        assert schedules.change_schedule(
-            connection, schedule_id, version=row.version, values=values
-        )
-
-
-def ledger(database: Database, schedule_id: UUID, **wanted: Any) -> list[Row[Any]]:
-    """The runs of the schedule, the oldest slot first."""
+def read(database: Database, key: str = "nightly", actor: Actor = ACTOR) -> ScheduleOut:
     with database.read() as connection:
-        found = schedule_runs.list_runs(connection, schedule_id, RunFilter(**wanted), limit=10_000)
-    return found[::-1]
+        return schedules.read_schedule(connection, actor, key)
 
 
-def states(database: Database, schedule_id: UUID) -> list[tuple[str, str]]:
-    """(local time, state) of the runs, the oldest slot first."""
-    return [(row.local_time, row.state) for row in ledger(database, schedule_id)]
-
-
-def settle(database: Database, now: datetime, limits: Limits = LIMITS) -> int:
-    """Begin and hand over what can be, until nothing can; how many changes that made."""
-    total = 0
-    while changed := start_due(database, limits, now) + hand_over(database, now):
-        total += changed
-    return total
+def row(database: Database, key: str = "nightly") -> Row[Any]:
+    with database.read() as connection:
+        return schedules.require(connection, ACTOR, key)
