@@ -45,7 +45,7 @@ def report(client: httpx.Client, batch: Document, *, output_format: str, waits: 
             click.echo(json.dumps(batch, ensure_ascii=False))
         return
     try:
-        with _progress_bar(batch) as on_progress:
+        with progress_bar(batch) as on_progress:
             batch = follow(client, batch, on_progress)
     except KeyboardInterrupt:
         click.echo(_left_running(client, batch), err=True)
@@ -59,7 +59,7 @@ def report(client: httpx.Client, batch: Document, *, output_format: str, waits: 
 
 
 @contextmanager
-def _progress_bar(batch: Document) -> Iterator[OnProgress]:
+def progress_bar(batch: Document) -> Iterator[OnProgress]:
     """A bar on standard error, where that is a terminal."""
     columns = (
         TextColumn("{task.description}"),

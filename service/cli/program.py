@@ -38,6 +38,11 @@ COMMANDS = {
     "submit": Entry("submit", "Post a batch to a running service."),
     "cancel": Entry("cancel", "Stop a batch; what is finished is kept."),
     "retry": Entry("retry", "Compute what a batch has left."),
+    "report": Entry("report", "List, show, save and make loss reports."),
+    "run-report": Entry(
+        "run_report",
+        "Compute now what is lost in 30 days, and fail a build that is over its budget.",
+    ),
     "export": Entry("export", "Save results of a running service in a file."),
     "import-rates": Entry("import_rates", "Store dated GPU-hour rates from a CSV file."),
     "backup": Entry("backup", "Copy the embedded database into one file while it serves."),

@@ -1,0 +1,122 @@
+"""Reports of a running service on the command line: waited for, printed, saved."""
+
+import time
+from collections.abc import Callable
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Final
+
+import httpx
+import msgspec
+import rich_click as click
+from rich.console import Console
+
+from service.cli.service_answers import Document, answered
+from service.jobs.schedule_documents import Language
+from service.reports.loss_report import LossReport
+from service.reports.report_formats import FORMATS
+from service.reports.report_text import report_text
+
+REPORTS: Final = "/v1/reports"
+ASK_EVERY_S: Final = 0.25
+# Of a service that restarts
+GIVE_UP_S: Final = 120.0
+ENDED: Final = ("succeeded", "failed")
+LANGUAGES: Final = ("en", "fr")
+
+language_option = click.option(
+    "--language",
+    type=click.Choice(list(LANGUAGES)),
+    help="Of what is written; default: that of the report.",
+)
+
+
+def until(
+    client: httpx.Client, path: str, has_ended: Callable[[Document], bool], doing: str
+) -> Document:
+    """Ask for the document until it has ended; a service that restarts is waited for."""
+    console = Console(stderr=True)
+    answered_at = time.monotonic()
+    with console.status(doing) if console.is_terminal else nullcontext():
+        while True:
+            try:
+                response = client.get(path)
+                if response.status_code < httpx.codes.INTERNAL_SERVER_ERROR:
+                    found = answered(response, path)
+                    answered_at = time.monotonic()
+                    if has_ended(found):
+                        return found
+            except httpx.TransportError:
+                if time.monotonic() - answered_at > GIVE_UP_S:
+                    raise
+            time.sleep(ASK_EVERY_S)
+
+
+def made(client: httpx.Client, report_id: str) -> Document:
+    """The report once it has ended; one that has failed ends the program (code 1)."""
+    report = until(
+        client,
+        f"{REPORTS}/{report_id}",
+        lambda found: found["state"] in ENDED,
+        "The report is made",
+    )
+    if report["state"] == "failed":
+        raise click.ClickException(f"report {report_id} could not be made: {report['failure']}")
+    return report
+
+
+def document(client: httpx.Client, report_id: str) -> LossReport:
+    """The whole report; without money where the key may not see any."""
+    response = client.get(f"{REPORTS}/{report_id}/content", params={"format": "json"})
+    answered(response, report_id)
+    return msgspec.json.decode(response.content, type=LossReport)
+
+
+def show(client: httpx.Client, report: Document, language: Language | None) -> LossReport:
+    """Print the headline, the change, the budget and where to look; the whole document."""
+    found = document(client, report["id"])
+    said = language or report["language"]
+    click.echo(report_text(found, said).rstrip())
+    address = str(client.base_url).rstrip("/")
+    click.echo(f"\nReport {report['id']}: {address}{report['content_url']}?format=html")
+    return found
+
+
+def save(
+    client: httpx.Client,
+    report_id: str,
+    output: Path,
+    *,
+    chosen: str | None,
+    language: Language | None,
+) -> None:
+    """Write the report into a file, whole or not at all; the format is what its name ends in."""
+    named = chosen or _format_of(output)
+    query = {"format": named} | ({"language": language} if language else {})
+    response = client.get(f"{REPORTS}/{report_id}/content", params=query)
+    if not response.is_success:
+        answered(response, report_id)
+    part = Path(f"{output}.part")
+    part.write_bytes(response.content)
+    part.replace(output)
+    click.echo(f"{output}: {len(response.content):,} bytes".replace(",", " "))
+
+
+def check_output(output: Path | None, *, chosen: str | None) -> None:
+    """Refuse a file that cannot be written, before anything is computed for it."""
+    if output is None:
+        return
+    if not output.parent.is_dir():
+        raise click.UsageError(f"there is no folder {output.parent}")
+    if chosen is None:
+        _format_of(output)
+
+
+def _format_of(output: Path) -> str:
+    ending = output.name.rpartition(".")[2].lower()
+    if output.name.lower().endswith(".focus.csv"):
+        return "focus"
+    if ending not in FORMATS:
+        known = ", ".join(f".{shape.extension}" for shape in FORMATS.values())
+        raise click.UsageError(f"{output} ends in none of {known}: give --format")
+    return ending

@@ -1,0 +1,205 @@
+"""`trainard run-report`: run a schedule or a batch now, report on it, and judge its budget."""
+
+import re
+import sys
+from pathlib import Path
+from typing import Any, BinaryIO, Final, NoReturn
+from uuid import UUID
+
+import httpx
+import msgspec
+import rich_click as click
+
+from service.cli.batch_following import follow
+from service.cli.batch_waiting import EXIT_CODES, INTERRUPTED, progress_bar
+from service.cli.faults import refuse
+from service.cli.report_following import (
+    REPORTS,
+    check_output,
+    language_option,
+    made,
+    save,
+    show,
+    until,
+)
+from service.cli.service_answers import Document, reached
+from service.cli.submission_options import post_once, url_option
+from service.errors import FieldFault
+from service.jobs.schedule_documents import Language
+from service.reports.loss_report import BudgetOutcome
+
+BATCHES: Final = "/v1/scenario-batches"
+OVER_BUDGET: Final = 5
+NOT_JUDGED: Final = 6
+# A run that has none of these goes on by itself
+RUN_OPEN: Final = ("due", "running", "reporting")
+NOT_COMPUTED: Final = 4
+_MONEY: Final = re.compile(r"(?P<amount>[0-9]+(\.[0-9]+)?) ?(?P<currency>[A-Z]{3})", re.ASCII)
+
+
+class MoneyType(click.ParamType[Document]):
+    """`1234.56EUR`."""
+
+    name = "money"
+
+    def convert(
+        self, value: str, param: click.Parameter | None, ctx: click.Context | None
+    ) -> Document:
+        """Read it."""
+        found = _MONEY.fullmatch(value)
+        if found is None:
+            self.fail(f"{value!r} is no amount such as 1234.56EUR", param, ctx)
+        return found.groupdict()
+
+
+@click.command("run-report")
+@click.argument("schedule", required=False, metavar="[SCHEDULE]")
+@click.option(
+    "--batch", "file", type=click.File("rb"), metavar="FILE", help="A batch, instead of a schedule."
+)
+@click.option("--baseline", type=click.UUID, metavar="BATCH", help="What --batch is compared with.")
+@click.option(
+    "--budget-gpu-hours",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="HOURS",
+    help="How many GPU-hours --batch may lose in 30 days.",
+)
+@click.option(
+    "--budget-cost",
+    type=MoneyType(),
+    metavar="MONEY",
+    help="What the loss of --batch may cost in 30 days, e.g. `250000EUR`.",
+)
+@click.option(
+    "--fail-over-budget",
+    "judges",
+    is_flag=True,
+    help="Exit code 5 when it is over, 6 when unknown.",
+)
+@click.option(
+    "--save",
+    "output",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Save the report too: .html, .json, .csv, .parquet or .focus.csv.",
+)
+@language_option
+@url_option
+def command(  # noqa: PLR0913 - one argument an option
+    *,
+    schedule: str | None,
+    file: BinaryIO | None,
+    baseline: UUID | None,
+    budget_gpu_hours: float | None,
+    budget_cost: Document | None,
+    judges: bool,
+    output: Path | None,
+    language: Language | None,
+    url: str,
+) -> None:
+    """Compute now what is lost in 30 days, and fail a build that is over its budget.
+
+    SCHEDULE is the slug of one of the service: it runs once, with its own baseline and budget, and
+    its deliveries go out. With `--batch` a batch of your own is computed instead:
+
+        trainard run-report nightly --fail-over-budget
+
+        trainard run-report --batch batch.json --budget-gpu-hours 200000 --fail-over-budget
+
+    Prints the headline and the budget. Exit code 0: reported, and within the budget if that was
+    asked; 1: no service, or it refused; 2: what was sent is faulty; 3: some points failed; 4:
+    nothing was computed (failed, canceled, expired, skipped); 5: over budget; 6: nobody can say (no
+    budget, no rate, items that failed, or money that this key may not see); 130: interrupted, and
+    it goes on. 5 and 6 only with `--fail-over-budget`.
+    """
+    check_output(output, chosen=None)
+    if (schedule is None) == (file is None):
+        raise click.UsageError("name a schedule, or give --batch")
+    if schedule is not None and (baseline or budget_gpu_hours or budget_cost):
+        raise click.UsageError("a schedule has its own baseline and budget")
+    with reached(url) as client:
+        try:
+            if file is None:
+                state, report_id = _of_schedule(client, str(schedule))
+            else:
+                budget = {
+                    "gpu_hours_lost_per_30_days": budget_gpu_hours,
+                    "cost_of_loss_per_30_days": budget_cost,
+                }
+                state, report_id = _of_batch(client, file, baseline, budget)
+            report = made(client, report_id)
+        except KeyboardInterrupt:
+            click.echo("\nNo longer waiting; it goes on.", err=True)
+            sys.exit(INTERRUPTED)
+        found = show(client, report, language)
+        if output is not None:
+            save(client, report_id, output, chosen=None, language=language)
+    if judges:
+        _judge(found.budget)
+    sys.exit(EXIT_CODES.get(state, NOT_COMPUTED))
+
+
+def _of_schedule(client: httpx.Client, schedule: str) -> tuple[str, str]:
+    """Run the schedule, and wait for the run's end; its state and its report."""
+    path = f"/v1/schedules/{schedule}/runs"
+    started = post_once(client, path, b"{}", source=schedule, key=None)
+    click.echo(f"Run {started['id']} of {schedule} has begun", err=True)
+    run = until(
+        client,
+        f"{path}/{started['id']}",
+        lambda found: found["state"] not in RUN_OPEN,
+        "The run is computed",
+    )
+    if run["report_id"] is None:
+        _end(f"run {run['id']} is {run['state']}: {run['reason']}")
+    return run["state"], run["report_id"]
+
+
+def _of_batch(
+    client: httpx.Client, file: BinaryIO, baseline: UUID | None, budget: Document
+) -> tuple[str, str]:
+    """Compute the batch, and have a report made; the batch's state and the report."""
+    source = str(file.name) if isinstance(file.name, str | Path) else "standard input"
+    text = file.read()
+    _refuse_no_json(text, source)
+    batch = post_once(client, BATCHES, text, source=source, key=None)
+    click.echo(f"Batch {batch['id']} has begun", err=True)
+    with progress_bar(batch) as on_progress:
+        batch = follow(client, batch, on_progress)
+    if EXIT_CODES[batch["state"]] == NOT_COMPUTED and not batch["points_done"]:
+        _end(f"batch {batch['id']} is {batch['state']}: {batch['failure']}")
+    wanted: dict[str, Any] = {"batch_id": batch["id"]}
+    if baseline is not None:
+        wanted["baseline_batch_id"] = str(baseline)
+    given = {name: value for name, value in budget.items() if value is not None}
+    if given:
+        wanted["budget"] = given
+    body = msgspec.json.encode(wanted)
+    asked = post_once(client, REPORTS, body, source="the report", key=None)
+    return batch["state"], asked["id"]
+
+
+def _refuse_no_json(text: bytes, source: str) -> None:
+    try:
+        msgspec.json.decode(text)
+    except (msgspec.DecodeError, RecursionError) as error:
+        detail = f"this is no JSON: {error}"
+        refuse(source, [FieldFault(pointer="", code="malformed_json", detail=detail)])
+
+
+def _judge(outcome: BudgetOutcome | None) -> None:
+    """End the program unless the budget is kept."""
+    if outcome is None:
+        click.echo("Not judged: there is no budget.", err=True)
+        sys.exit(NOT_JUDGED)
+    if outcome.status == "over":
+        click.echo("Over budget.", err=True)
+        sys.exit(OVER_BUDGET)
+    if outcome.status != "within":
+        click.echo(f"Not judged: the budget is {outcome.status}.", err=True)
+        sys.exit(NOT_JUDGED)
+
+
+def _end(sentence: str) -> NoReturn:
+    click.echo(f"Error: {sentence}", err=True)
+    sys.exit(NOT_COMPUTED)

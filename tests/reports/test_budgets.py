@@ -1,0 +1,77 @@
+"""Budgets held against what is lost."""
+
+import pytest
+
+from service.reports.budgets import outcome_of
+from service.reports.loss_report import Headline
+from service.reports.money import CostStatus, Money
+
+
+def headline(lost: float, amount: str | None = "100.00", currency: str = "EUR") -> Headline:
+    return Headline(
+        items=1,
+        items_compared=0,
+        gpu_hours_available_per_30_days=1000.0,
+        gpu_hours_lost_per_30_days=lost,
+        gpu_hours_lost_se_per_30_days=None,
+        loss_fraction=lost / 1000,
+        gpu_hours_not_useful_per_30_days=lost,
+        cost_of_loss_per_30_days=Money(amount=amount, currency=currency) if amount else None,
+        cost_status=CostStatus.PRICED,
+        gpu_hours_lost_change=None,
+        cost_of_loss_change=None,
+        volume=[],
+        rates=[],
+    )
+
+
+def euros(amount: str) -> Money:
+    return Money(amount=amount, currency="EUR")
+
+
+@pytest.mark.parametrize(
+    ("hours", "cost", "is_complete", "status"),
+    [
+        (100.0, None, True, "within"),
+        (99.999, None, True, "over"),
+        (100.0, None, False, "unknown"),
+        (99.0, None, False, "over"),
+        (None, euros("100"), True, "within"),
+        (None, euros("99.99"), True, "over"),
+        (None, Money(amount="5.00", currency="USD"), True, "unknown"),
+        (100.0, Money(amount="5.00", currency="USD"), True, "unknown"),
+        (99.0, Money(amount="5.00", currency="USD"), True, "over"),
+        (100.0, euros("99.99"), True, "over"),
+        (99.0, euros("100.00"), True, "over"),
+    ],
+)
+def test_over_wins_and_what_is_not_known_is_said(
+    hours: float | None,
+    cost: Money | None,
+    is_complete: bool,  # noqa: FBT001 - a parameter of the table
+    status: str,
+) -> None:
+    outcome = outcome_of(headline(100.0), gpu_hours=hours, cost=cost, is_complete=is_complete)
+    assert outcome is not None
+    assert outcome.status == status
+    assert outcome.gpu_hours_lost_per_30_days == 100.0
+    assert (outcome.gpu_hours_budget_per_30_days, outcome.cost_budget_per_30_days) == (hours, cost)
+
+
+def test_money_is_only_in_the_outcome_of_a_budget_of_money() -> None:
+    of_hours = outcome_of(headline(1.0), gpu_hours=2.0, cost=None, is_complete=True)
+    of_money = outcome_of(headline(1.0), gpu_hours=None, cost=euros("1000"), is_complete=True)
+    assert of_hours is not None
+    assert of_hours.cost_of_loss_per_30_days is None
+    assert of_money is not None
+    assert of_money.cost_of_loss_per_30_days == euros("100.00")
+
+
+def test_without_a_price_a_budget_of_money_is_not_known() -> None:
+    found = outcome_of(headline(1.0, None), gpu_hours=None, cost=euros("1"), is_complete=True)
+    assert found is not None
+    assert (found.status, found.cost_of_loss_per_30_days) == ("unknown", None)
+
+
+def test_no_budget_has_no_outcome() -> None:
+    assert outcome_of(headline(1.0), gpu_hours=None, cost=None, is_complete=True) is None

@@ -1,0 +1,103 @@
+"""Money of reports, against decimals worked out by hand."""
+
+from decimal import Decimal
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from service.reports.money import CostStatus, Money
+from service.reports.report_costs import USEFUL, changes_of, costs_of, costs_of_causes
+from service.reports.report_sides import ReportedItem, paired
+from tests.reports.report_rows import item, missing, point, side, window
+
+
+def euros(amount: str) -> Money:
+    return Money(amount=amount, currency="EUR")
+
+
+def losing(custom_id: str, lost: float, price: str = "2.00", **changes: object) -> ReportedItem:
+    days = changes.get("period_days", 30)
+    assert isinstance(days, int)
+    return item(
+        custom_id, found=point(gpu_hours_lost=lost), window=window((price, days)), **changes
+    )
+
+
+def test_items_add_up_to_the_sum_that_is_rounded_once() -> None:
+    # 3 x 0.005 is 0.015: half-even 0.02, of which one cent is left over for one of them.
+    three = side(*(losing(name, 0.0025) for name in "abc"))
+    found = costs_of(three, None)
+    assert (found.whole, found.status) == (euros("0.02"), CostStatus.PRICED)
+    assert found.of_items == {"a": euros("0.01"), "b": euros("0.01"), "c": euros("0.00")}
+
+
+def test_costs_are_of_30_days() -> None:
+    found = costs_of(side(losing("a", 100.0, period_days=15)), None)
+    assert found.whole == euros("400.00")
+
+
+def test_without_a_price_somewhere_there_is_no_sum() -> None:
+    partly = item("p", window=window(("2.00", 20), unpriced=10))
+    found = costs_of(side(losing("a", 100.0), partly, missing("m", "failed")), None)
+    assert (found.whole, found.status) == (None, CostStatus.PARTLY_PRICED)
+    assert found.of_items == {"a": euros("200.00"), "p": None}
+    never = item("n", window=window(unpriced=30))
+    assert costs_of(side(never, item("w", window=None)), None).status is CostStatus.NO_RATE
+
+
+def test_without_a_currency_or_items_nothing_has_a_cost() -> None:
+    found = costs_of(side(losing("a", 100.0), currency=None), None)
+    assert (found.whole, found.status, found.of_items) == (None, CostStatus.NO_RATE, {"a": None})
+    assert costs_of(side(missing("m", "failed")), None).status is CostStatus.NO_RATE
+
+
+def test_an_item_costs_what_its_change_says() -> None:
+    past = side(losing("a", 0.0025), losing("b", 0.0075), losing("c", 0.0026))
+    new = side(losing("a", 0.0026), losing("b", 0.0025), losing("c", 0.0025))
+    changes = changes_of(paired(past, new).pairs, past, new)
+    found = costs_of(new, changes)
+    assert changes.whole.new == found.whole == euros("0.02")
+    assert found.of_items == {name: changes.of_items[name].new for name in "abc"}
+    shown = [amount for amount in found.of_items.values() if amount is not None]
+    assert sum(Decimal(amount.amount) for amount in shown) == Decimal("0.02")
+
+
+def test_items_that_came_keep_their_own_share() -> None:
+    past, new = side(losing("a", 10.0)), side(losing("a", 20.0), losing("b", 5.0))
+    changes = changes_of(paired(past, new).pairs, past, new)
+    assert changes.whole.difference == euros("20.00")
+    assert costs_of(new, changes).of_items == {"a": euros("40.00"), "b": euros("10.00")}
+
+
+def test_a_change_is_split_into_hours_and_prices() -> None:
+    past, new = side(losing("a", 100.0, "2.00")), side(losing("a", 110.0, "2.50"))
+    change = changes_of(paired(past, new).pairs, past, new).whole
+    # 10 more hours at the past price, and 110 hours that cost 0.50 more
+    assert (change.volume_effect, change.price_effect) == (euros("20.00"), euros("55.00"))
+    assert (change.past, change.new) == (euros("200.00"), euros("275.00"))
+
+
+@given(
+    st.lists(
+        st.tuples(st.floats(0, 1e6), st.floats(0, 1e6), st.integers(1, 60)), min_size=1, max_size=6
+    )
+)
+def test_causes_add_up_to_what_is_not_useful(rows: list[tuple[float, float, int]]) -> None:
+    items = [
+        item(
+            str(place),
+            period_days=days,
+            found=point(gpu_hours_transient=waited, gpu_hours_communication=exchanged),
+            window=window(("2.105", days)),
+        )
+        for place, (waited, exchanged, days) in enumerate(rows)
+    ]
+    found = costs_of_causes(side(*items))
+    by_hand = sum(
+        Decimal(repr(hours * (30 / days)))
+        for waited, exchanged, days in rows
+        for hours in (waited, exchanged)
+    ) * Decimal("2.105")
+    shown = sum(Decimal(amount.amount) for name, amount in found.items() if name != USEFUL)
+    assert shown == by_hand.quantize(Decimal("0.01"))
+    assert found["gpu_hours_spares"] == euros("0.00")
