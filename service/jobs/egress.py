@@ -27,11 +27,12 @@ _REFUSED: Final = tuple(
     map(
         ipaddress.ip_network,
         (
+            "192.0.0.0/24",  # protocol assignments, of which some Pythons know a part
             "192.88.99.0/24",  # relays of 6to4
             "::/96",  # IPv4-compatible
             "64:ff9b::/96",  # NAT64
             "64:ff9b:1::/48",  # NAT64 of one network
-            "2001::/32",  # Teredo
+            "2001::/23",  # protocol assignments, Teredo among them
             "2002::/16",  # 6to4
             "3fff::/20",  # documentation
             "5f00::/16",  # segment routing
@@ -39,9 +40,8 @@ _REFUSED: Final = tuple(
         ),
     )
 )
-_HOST: Final = re.compile(
-    r"([a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?\.)*[a-z0-9_-]{1,63}\.?", re.ASCII
-)
+_LABEL: Final = r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?"
+_HOST: Final = re.compile(rf"({_LABEL}\.)*{_LABEL}", re.ASCII)
 # Hosts that a C library would read as an address though Python does not: 127.1, 0x7f000001, …
 _NUMERIC: Final = re.compile(r"(0x[0-9a-f]*|[0-9]+)", re.ASCII)
 

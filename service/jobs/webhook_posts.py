@@ -124,7 +124,7 @@ def _post(
     error = None
     if not 200 <= response.status_code < 300:
         error = f"answered {response.status_code}"
-        if response.is_redirect:
+        if response.has_redirect_location:
             error += ": redirects are not followed, change the endpoint's URL"
     return Posted(
         status=response.status_code,
