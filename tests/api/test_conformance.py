@@ -51,8 +51,8 @@ enabled = false
 
 # Likewise what makes profiles, revisions and batches.
 [[operations]]
-include-path-regex = "^/v1/(cluster-profiles(/[^/]+/revisions)?|scenario-batches)$"
-include-method = "POST"
+include-path-regex = "^/v1/(cluster-profiles(/[^/]+/revisions)?|scenario-batches|schedules(/[^/]+)?)$"
+include-method = ["POST", "PATCH"]
 
 [operations.phases.coverage]
 enabled = false
