@@ -32,6 +32,7 @@ class Picture(Struct, frozen=True):
     """What is to be drawn, and how it is told to those who cannot see it."""
 
     name: str
+    form: str
     spec: Spec
     title: str
     description: str
@@ -81,12 +82,12 @@ def _draw_apart(specs: tuple[str, ...]) -> tuple[str, ...]:
 
 def _finished(image: str, picture: Picture) -> str:
     """With CSS variables, no size of its own, and title and description for screen readers."""
-    title, about = f"chart-{picture.name}-title", f"chart-{picture.name}-about"
+    title, about = (f"chart-{picture.name}-{picture.form}-{part}" for part in ("title", "about"))
     coloured = _COLOUR.sub(lambda found: _VARIABLES[found[0].lower()], _ROLES.sub("", image))
     return _OPENING.sub(
         lambda found: (
             f'<svg xmlns="http://www.w3.org/2000/svg" role="img" viewBox="{found[1]}" '
-            f'class="chart" aria-labelledby="{title} {about}">'
+            f'class="chart {picture.form}" aria-labelledby="{title} {about}">'
             f'<title id="{title}">{escape(picture.title)}</title>'
             f'<desc id="{about}">{escape(picture.description)}</desc>'
         ),

@@ -7,6 +7,7 @@ Colours are those of `COLOURS`, by name of what they mean.
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
+from unicodedata import east_asian_width
 
 from msgspec import Struct
 
@@ -50,12 +51,14 @@ class Width(Struct, frozen=True):
     plot: int
     text: int
     font: int
+    label_columns: int
+    text_columns: int
 
 
-WIDE = Width("wide", 205, 365, 170, 13)
-NARROW = Width("narrow", 116, 100, 124, 11)
+WIDE = Width("wide", 225, 335, 200, 13, 31, 28)
+NARROW = Width("narrow", 116, 98, 126, 11, 16, 18)
 _ROW = 27
-_PAIRED_ROW = 18
+_PAIRED_ROW = 15
 _ROWS: Spec = {
     "field": "row",
     "type": "ordinal",
@@ -80,10 +83,10 @@ def bars(
     values = [
         {
             "row": row,
-            "label": bar.label,
+            "label": shortened(bar.label, width.label_columns),
             "start": bar.start,
             "end": bar.end,
-            "text": bar.text,
+            "text": shortened(bar.text, width.text_columns),
             "tone": bar.tone,
             **({"next": row + 1} if connected and row + 1 < len(rows) else {}),
             **({} if bar.low is None or bar.high is None else {"low": bar.low, "high": bar.high}),
@@ -96,7 +99,7 @@ def bars(
     if any("low" in value for value in values):
         layers += _intervals()
     layers += [
-        _texts("label", -_GAP, "right", width, limit=width.label),
+        _texts("label", -_GAP, "right", width),
         _texts("text", width.plot + _GAP, "left", width),
     ]
     return {
@@ -111,6 +114,32 @@ def bars(
         "layer": layers,
         "config": {"aria": False, "font": FONT, "view": {"stroke": None}},
     }
+
+
+def printable(text: str) -> str:
+    """The text without what cannot be printed: control characters, reversals of direction."""
+    return "".join(letter for letter in text if letter.isprintable())
+
+
+def shortened(text: str, most: int) -> str:
+    """At most so many columns, with dots where something is left out; only what can be printed.
+
+    The renderer would cut in the middle of a character and die of it.
+    """
+    shown = printable(text)
+    if sum(map(_columns, shown)) <= most:
+        return shown
+    kept, left = [], most - 1
+    for letter in shown:
+        left -= _columns(letter)
+        if left < 0:
+            break
+        kept.append(letter)
+    return "".join(kept).rstrip() + "\N{HORIZONTAL ELLIPSIS}"
+
+
+def _columns(letter: str) -> int:
+    return 2 if east_asian_width(letter) in {"W", "F"} else 1
 
 
 def _zero_line() -> Spec:
@@ -175,7 +204,7 @@ def _intervals() -> list[Spec]:
     return [rule, *ends]
 
 
-def _texts(field: str, x: int, align: str, width: Width, limit: int | None = None) -> Spec:
+def _texts(field: str, x: int, align: str, width: Width) -> Spec:
     return {
         "mark": {
             "type": "text",
@@ -184,7 +213,6 @@ def _texts(field: str, x: int, align: str, width: Width, limit: int | None = Non
             "baseline": "middle",
             "color": COLOURS["ink"],
             "fontSize": width.font,
-            **({} if limit is None else {"limit": limit}),
         },
         "encoding": {"y": _ROWS, "text": {"field": field, "type": "nominal"}},
     }

@@ -11,7 +11,7 @@ not be null; the unit prices and `x_LossCost` are null, and `x_CostStatus` says 
 import math
 from collections.abc import Iterator, Mapping
 from datetime import date, timedelta
-from decimal import Decimal
+from decimal import Decimal, localcontext
 from fractions import Fraction
 
 import msgspec
@@ -21,6 +21,7 @@ from service.reports.export_fields import Field, FieldKind
 from service.reports.export_text import write_csv
 from service.reports.loss_report import LossReport, PricedDays, ReportItem
 from service.reports.money import Money, apportion
+from service.reports.pricing import exact_hours
 from service.reports.whole_costs import apportioned
 
 FOCUS_VERSION = "1.2"
@@ -31,6 +32,7 @@ QUANTITY_DIGITS = 6
 NO_CURRENCY = "XXX"
 PROVIDER = "Trainard"
 _DROPPED = 1e-9
+_PRECISION = 80
 # What the ideal step counts too is no loss: it is taken off these, the last one takes the rest.
 _IN_IDEAL = ("gpu_hours_load", "gpu_hours_communication")
 
@@ -88,7 +90,7 @@ _OUR_COLUMNS: tuple[tuple[str, FieldKind], ...] = (
 )
 FIELDS = tuple(Field(name=name, kind=kind) for name, kind in (*_FOCUS_COLUMNS, *_OUR_COLUMNS))
 
-Value = str | Decimal | None
+Value = str | None
 Row = dict[str, Value]
 
 
@@ -105,39 +107,40 @@ class LossPart(Struct, frozen=True):
 def report_focus(report: LossReport) -> bytes:
     """The whole file; items without numbers and causes without GPU-hours have no rows."""
     of_report = _of_report(report)
-    rows = [row for item in report.items if item.missing is None for row in _rows(item, of_report)]
-    chunk = {field.name: [row[field.name] for row in rows] for field in FIELDS}
-    return b"".join(write_csv(FIELDS, [chunk]))
+    known = [item for item in report.items if item.missing is None]
+    chunks = ([*_rows(item, of_report)] for item in known)
+    return b"".join(write_csv(FIELDS, (_chunk(rows) for rows in chunks)))
 
 
-def loss_by_cause(item: ReportItem) -> dict[str, float]:
-    """GPU-hours by cause that add up to those lost: what the ideal step counts too is no loss.
+def loss_by_cause(item: ReportItem) -> dict[str, Fraction]:
+    """GPU-hours by cause that add up exactly to those lost.
 
-    Nominal loading and communication are in the ideal step, so they are taken off their columns;
-    where overlap hides more than nothing, communication is a gain, below 0.
+    What the ideal step counts too is no loss: nominal loading and communication are taken off
+    their columns; where overlap hides more than nothing, communication is a gain, below 0.
     """
-    causes = {
-        name: hours for name, hours in item.causes.items() if name != "gpu_hours_useful" and hours
-    }
+    causes = {name: hours for name, hours in item.causes.items() if name != "gpu_hours_useful"}
     lost, available = item.gpu_hours_lost or 0.0, item.gpu_hours_available or 0.0
     within_ideal = math.fsum([*causes.values(), -lost])
     load, rest = _IN_IDEAL
     of_load = min(max(within_ideal, 0.0), causes.get(load, 0.0))
     causes[load] = causes.get(load, 0.0) - of_load
     causes[rest] = causes.get(rest, 0.0) - (within_ideal - of_load)
-    # What is left by floating point alone
+    # What is left by floating point alone is no cause; the largest one makes up for it.
     least = _DROPPED * available
-    return {name: hours for name, hours in causes.items() if abs(hours) > least}
+    kept = {name: exact_hours(hours) for name, hours in causes.items() if abs(hours) > least}
+    if kept:
+        largest = max(kept, key=lambda name: abs(kept[name]))
+        kept[largest] += exact_hours(lost) - sum(kept.values())
+    return kept
 
 
 def loss_parts(item: ReportItem) -> list[LossPart]:
     """Every day and cause: their GPU-hours add up to the item's, their costs to its cost."""
-    causes = loss_by_cause(item)
-    days = list(_days(item))
-    shares = [Fraction(repr(hours)) / len(days) for hours in causes.values() for _ in days]
+    causes, days = loss_by_cause(item), list(_days(item))
     places = [(cause, day, price) for cause in causes for day, price in days]
-    quantities = _quantities(shares, Fraction(repr(item.gpu_hours_lost or 0.0)))
-    costs = _costs(quantities, [price for _, _, price in places], item.cost_of_loss)
+    shares = [causes[cause] / len(days) for cause, _, _ in places]
+    quantities = _quantities(shares)
+    costs = _costs(shares, [price for _, _, price in places], item.cost_of_loss)
     parts = [
         LossPart(day, cause, hours, price, cost)
         for (cause, day, price), hours, cost in zip(places, quantities, costs, strict=True)
@@ -145,26 +148,24 @@ def loss_parts(item: ReportItem) -> list[LossPart]:
     return sorted(parts, key=lambda part: part.day)
 
 
-def _quantities(shares: list[Fraction], total: Fraction) -> list[Decimal]:
+def _quantities(shares: list[Fraction]) -> list[Decimal]:
     """The shares in millionths, each rounded up or down so that they add up to the total."""
-    if not shares:
-        return []
     scale = 10**QUANTITY_DIGITS
     denominator = math.lcm(*(share.denominator for share in shares))
     numerators = [int(share * denominator) * scale for share in shares]
-    units = apportioned(numerators, denominator, round(total * scale))
+    units = apportioned(numerators, denominator, round(sum(shares, Fraction(0)) * scale))
     return [Decimal(f"{unit}E-{QUANTITY_DIGITS}") for unit in units]
 
 
 def _costs(
-    quantities: list[Decimal], prices: list[PricedDays], shown: Money | None
+    shares: list[Fraction], prices: list[PricedDays], shown: Money | None
 ) -> list[Decimal | None]:
     """What the parts cost, rounded so that they add up to the item's cost shown."""
-    if shown is None:
-        return [None] * len(quantities)
+    if shown is None or not shares:
+        return [None] * len(shares)
     exact = [
-        Fraction(hours) * Fraction(_unit_price(price) or 0)
-        for hours, price in zip(quantities, prices, strict=True)
+        share * Fraction(_unit_price(price) or 0)
+        for share, price in zip(shares, prices, strict=True)
     ]
     return [*apportion(exact, shown.currency, shown_total=Decimal(shown.amount))]
 
@@ -179,39 +180,42 @@ def _days(item: ReportItem) -> Iterator[tuple[date, PricedDays]]:
             yield part.first_on + timedelta(days=day), part
 
 
+def _chunk(rows: list[Row]) -> dict[str, list[Value]]:
+    return {field.name: [row[field.name] for row in rows] for field in FIELDS}
+
+
 def _rows(item: ReportItem, of_report: Mapping[str, Value]) -> Iterator[Row]:
     of_item = {**of_report, **_of_item(item)}
-    # A partly priced item has no cost, but its priced days have: they are not told apart there.
     for part in loss_parts(item):
         price = _unit_price(part.price)
-        cost = Decimal(0) if price is None else _exact_product(part.hours, price)
+        shown_price = None if price is None else _plain(price)
+        cost = "0" if price is None else _product(part.hours, price)
+        cause, month = part.cause.removeprefix("gpu_hours_"), part.day.replace(day=1)
         yield {
             **of_item,
-            "ChargeDescription": f"GPU-hours lost: {part.cause.removeprefix('gpu_hours_')}",
+            "ChargeDescription": f"GPU-hours lost: {cause}",
             "ChargePeriodStart": _midnight(part.day),
             "ChargePeriodEnd": _midnight(part.day + timedelta(days=1)),
-            "BillingPeriodStart": _midnight(part.day.replace(day=1)),
-            "BillingPeriodEnd": _midnight(
-                (part.day.replace(day=1) + timedelta(days=31)).replace(day=1)
-            ),
-            "ListUnitPrice": price,
-            "ContractedUnitPrice": price,
+            "BillingPeriodStart": _midnight(month),
+            "BillingPeriodEnd": _midnight((month + timedelta(days=31)).replace(day=1)),
+            "ListUnitPrice": shown_price,
+            "ContractedUnitPrice": shown_price,
             "ListCost": cost,
             "ContractedCost": cost,
-            "PricingQuantity": part.hours,
+            "PricingQuantity": _plain(part.hours),
             "PricingCategory": None if price is None else "Standard",
             "SkuPriceId": part.price.rate_id,
-            "x_LossCause": part.cause.removeprefix("gpu_hours_"),
-            "x_LossCost": part.cost,
-            "x_LossGpuHours": part.hours,
+            "x_LossCause": cause,
+            "x_LossCost": None if part.cost is None else format(part.cost, "f"),
+            "x_LossGpuHours": _plain(part.hours),
         }
 
 
 def _of_report(report: LossReport) -> dict[str, Value]:
     """What all rows share."""
     return {
-        "BilledCost": Decimal(0),
-        "EffectiveCost": Decimal(0),
+        "BilledCost": "0",
+        "EffectiveCost": "0",
         "BillingAccountId": "trainard",
         "BillingAccountName": None,
         "BillingCurrency": report.batch.currency or NO_CURRENCY,
@@ -257,11 +261,17 @@ def _unit_price(price: PricedDays) -> Decimal | None:
     return None if price.price_per_gpu_hour is None else Decimal(price.price_per_gpu_hour.amount)
 
 
-def _exact_product(hours: Decimal, price: Decimal) -> Decimal:
-    """Of up to 16 and 24 digits: more than the 28 of the usual context."""
-    numerator = Fraction(hours) * Fraction(price)
-    places = QUANTITY_DIGITS + 12
-    return Decimal(f"{int(numerator * 10**places)}E-{places}")
+def _product(hours: Decimal, price: Decimal) -> str:
+    """Exact: up to 16 and 24 digits are more than the 28 of the usual context."""
+    with localcontext() as context:
+        context.prec = _PRECISION
+        return _plain(hours * price)
+
+
+def _plain(number: Decimal) -> str:
+    """Without an exponent, and without zeros that say nothing."""
+    text = format(number, "f")
+    return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def _midnight(day: date) -> str:

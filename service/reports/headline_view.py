@@ -29,6 +29,7 @@ class BudgetView(Struct, frozen=True):
 class HeadlineView(Struct, frozen=True):
     """Everything of it as text."""
 
+    is_empty: bool
     lost_title: str
     lost: str
     lost_move: Move | None
@@ -50,7 +51,9 @@ def headline_view(report: LossReport, words: Words) -> HeadlineView:
     head, numbers = report.headline, words.numbers
     error = head.gpu_hours_lost_se_per_30_days
     lost = head.gpu_hours_lost_per_30_days
+    is_empty = head.gpu_hours_available_per_30_days <= 0
     return HeadlineView(
+        is_empty=is_empty,
         lost_title=words.say("gained_title" if lost < 0 else "lost_title"),
         lost=numbers.hours(abs(lost), error),
         lost_move=_hours_move(report, words),
@@ -58,7 +61,7 @@ def headline_view(report: LossReport, words: Words) -> HeadlineView:
         cost=_cost(report, words),
         is_cost_known=head.cost_of_loss_per_30_days is not None,
         cost_move=_cost_move(report, words),
-        fraction=numbers.percent(head.loss_fraction),
+        fraction=words.say("none") if is_empty else numbers.percent(head.loss_fraction),
         fraction_of=words.say(
             "fraction_of", hours=numbers.hours(head.gpu_hours_available_per_30_days)
         ),
@@ -114,8 +117,9 @@ def budget_view(report: LossReport, words: Words) -> BudgetView:
     budget = report.budget
     if budget is None:
         return BudgetView("none", words.say("no_budget"), [], None)
+    error = report.headline.gpu_hours_lost_se_per_30_days
     lines, shares = [], []
-    for used, allowed, line in _budgets(budget, words):
+    for used, allowed, line in _budgets(budget, words, error):
         lines.append(line)
         shares.append(used / allowed)
     return BudgetView(
@@ -126,13 +130,15 @@ def budget_view(report: LossReport, words: Words) -> BudgetView:
     )
 
 
-def _budgets(budget: BudgetOutcome, words: Words) -> list[tuple[float, float, str]]:
+def _budgets(
+    budget: BudgetOutcome, words: Words, error: float | None
+) -> list[tuple[float, float, str]]:
     """Used, allowed and a line of each budget whose both numbers are known."""
     numbers = words.numbers
     found = []
     lost, allowed = budget.gpu_hours_lost_per_30_days, budget.gpu_hours_budget_per_30_days
     if lost is not None and allowed is not None:
-        texts = f"{numbers.hours(lost)}", f"{numbers.hours(allowed)} {words.say('unit')}"
+        texts = numbers.hours(lost, error), f"{numbers.hours(allowed)} {words.say('unit')}"
         found.append((lost, allowed, *texts))
     cost, most = budget.cost_of_loss_per_30_days, budget.cost_budget_per_30_days
     if cost is not None and most is not None and float(most.amount) > 0:
@@ -142,8 +148,12 @@ def _budgets(budget: BudgetOutcome, words: Words) -> list[tuple[float, float, st
         (
             used,
             most_used,
-            f"{words.say('budget_of', used=used_text, budget=most_text)} "
-            f"({words.say('used_share', share=numbers.percent(used / most_used, 0))})",
+            words.say(
+                "budget_of",
+                used=used_text,
+                budget=most_text,
+                share=numbers.percent(used / most_used, 0),
+            ),
         )
         for used, most_used, used_text, most_text in found
     ]
@@ -159,6 +169,7 @@ def _hours_move(report: LossReport, words: Words) -> Move | None:
     error = report.headline.gpu_hours_lost_se_per_30_days
     return _move(
         words,
+        "hours",
         words.numbers.signed_hours(change.difference, error),
         change.relative,
         past,
@@ -174,13 +185,17 @@ def _cost_move(report: LossReport, words: Words) -> Move | None:
     if size == 0:
         return Move(words.say("unchanged", past=past), "", "", "")
     shown = words.numbers.signed_money(change.difference)
-    return _move(words, shown, change.relative, past, size)
+    return _move(words, "cost", shown, change.relative, past, size)
 
 
-def _move(words: Words, shown: str, relative: float | None, past: str, size: float) -> Move:
+def _move(
+    words: Words, kind: str, shown: str, relative: float | None, past: str, size: float
+) -> Move:
     share = "" if relative is None else f" ({percent(words, relative, signed=True)})"
     mark = direction(size)
-    return Move(f"{shown}{share}", words.say("against", past=past), mark, words.say(mark))
+    return Move(
+        f"{shown}{share}", words.say("against", past=past), mark, words.say(f"{kind}_{mark}")
+    )
 
 
 def _cost(report: LossReport, words: Words) -> str:

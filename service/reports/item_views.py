@@ -141,10 +141,11 @@ def profiles_figure(report: LossReport, words: Words) -> Figure | None:
     profiles = _profiles(report)[:MAX_BARS]
     if len(profiles) < 2:
         return None
-    rows = []
+    rows: list[Bar] = []
     for profile, past, new in profiles:
         name = profile or words.say("without_profile")
         moved = difference(words, new - past)
+        rows += [Bar("", 0.0, 0.0, "", "past")] if rows else []
         rows += [
             Bar(name, 0.0, past, hours(words, past), "past"),
             Bar("", 0.0, new, f"{hours(words, new)} ({moved.text})", "new"),
@@ -190,12 +191,13 @@ def remedies_figure(report: LossReport, words: Words) -> Figure | None:
     remedies = [r for r in report.remedies if r.gpu_hours_given_back_per_30_days][:MAX_BARS]
     if not remedies:
         return None
+    is_of_one = len({remedy.custom_id for remedy in remedies}) == 1
     rows = [
         Bar(
-            _remedy_name(words, remedy),
+            words.name("remedy", remedy.kind),
             0.0,
             remedy.gpu_hours_given_back_per_30_days,
-            _given_back(words, remedy),
+            _remedy_text(words, remedy, is_of_one=is_of_one),
             "gain" if remedy.gpu_hours_given_back_per_30_days > 0 else "loss",
         )
         for remedy in remedies
@@ -208,7 +210,7 @@ def remedies_figure(report: LossReport, words: Words) -> Figure | None:
             "remedies_desc",
             remedy=rows[0].label,
             name=label(first.name, first.custom_id),
-            hours=rows[0].text,
+            hours=_given_back(words, first),
         ),
         [],
         rows,
@@ -302,9 +304,10 @@ def _lost_text(words: Words, item: ReportItem) -> str:
     return f"{shown} ({percent(words, item.gpu_hours_lost / item.gpu_hours_available)})"
 
 
-def _remedy_name(words: Words, remedy: ReportRemedy) -> str:
-    name = words.name("remedy", remedy.kind)
-    return f"{name} ({remedy.setting})" if remedy.setting else name
+def _remedy_text(words: Words, remedy: ReportRemedy, *, is_of_one: bool) -> str:
+    """What it gives back, and of which item or with which setting."""
+    detail = remedy.setting if is_of_one else label(remedy.name, remedy.custom_id)
+    return f"{_given_back(words, remedy)} ({detail})" if detail else _given_back(words, remedy)
 
 
 def _given_back(words: Words, remedy: ReportRemedy) -> str:

@@ -46,15 +46,28 @@ class Words(Struct, frozen=True):
         return self.catalog[kind].get(code) or code.removeprefix("gpu_hours_").replace("_", " ")
 
     def notice(self, notice: ReportNotice) -> Sentence:
-        """A warning in the reader's language, or in English where there is no translation."""
-        text = self.catalog["notice"].get(notice.code)
+        """A warning in the reader's language, or in English where there is no translation.
+
+        The English sentence comes with the report.
+        """
+        text = self.catalog.get("notice", {}).get(notice.code)
         if text is None:
             return Sentence(notice.detail, is_foreign=self.language != "en")
         try:
-            return Sentence(text.format_map({**notice.params}))
+            return Sentence(text.format_map(self._shown(notice.params)))
         except KeyError:
             # A report of another version, with other parameters: its own sentence is right.
-            return Sentence(notice.detail, is_foreign=self.language != "en")
+            return Sentence(notice.detail, is_foreign=True)
+
+    def _shown(self, params: Mapping[str, str | int | float | None]) -> dict[str, str]:
+        return {name: self._shown_one(value) for name, value in params.items()}
+
+    def _shown_one(self, value: str | int | float | None) -> str:  # noqa: PYI041 - both are told apart
+        if isinstance(value, int):
+            return self.numbers.count(value)
+        if isinstance(value, float):
+            return self.numbers.hours(value)
+        return value or self.say("none")
 
 
 @lru_cache(maxsize=len(LANGUAGES))

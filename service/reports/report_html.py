@@ -9,7 +9,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from msgspec import Struct
 
 from service.reports.chart_images import Picture, pictures
-from service.reports.charts import NARROW, WIDE, Spec, Width, bars
+from service.reports.charts import NARROW, WIDE, Spec, Width, bars, printable
 from service.reports.headline_view import about, headline_view
 from service.reports.language import Language, words
 from service.reports.loss_report import LossReport
@@ -27,13 +27,15 @@ class Drawing(Struct, frozen=True):
 
 @lru_cache(maxsize=1)
 def _environment() -> Environment:
-    return Environment(
+    environment = Environment(
         loader=PackageLoader("service.reports", "templates"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.filters["printable"] = printable
+    return environment
 
 
 @lru_cache(maxsize=1)
@@ -55,6 +57,7 @@ def report_html(report: LossReport, language: Language) -> bytes:
             about=about(report, spoken),
             words=spoken,
             report=report,
+            name=printable(report.name),
             headline=headline_view(report, spoken),
             sections=sections,
             drawings=_drawings(sections),
@@ -68,9 +71,7 @@ def _drawings(sections: list[Section]) -> dict[str, Drawing]:
     """All charts of the document, drawn in one go."""
     figures = [figure for section in sections for figure in section.figures]
     wanted = [
-        Picture(
-            f"{figure.name}-{width.name}", _spec(figure, width), figure.title, figure.description
-        )
+        Picture(figure.name, width.name, _spec(figure, width), figure.title, figure.description)
         for figure in figures
         for width in (WIDE, NARROW)
     ]

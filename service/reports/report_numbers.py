@@ -79,8 +79,9 @@ class Numbers(Struct, frozen=True):
         return _signed(self.money(amount))
 
     def day(self, day: date) -> str:
-        """30 Nov 2026."""
-        return dates.format_date(day, "d MMM y", locale=self.locale)
+        """30 Nov 2026; the first of a month is `1er` in French."""
+        shown: str = dates.format_date(day, "d MMM y", locale=self.locale)
+        return f"1er{shown[1:]}" if day.day == 1 and self.locale.language == "fr" else shown
 
     def moment(self, moment: datetime) -> str:
         """30 Nov 2026, 02:30 UTC."""

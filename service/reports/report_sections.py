@@ -24,7 +24,7 @@ from service.reports.report_view import (
 )
 from service.reports.waterfall_view import waterfall_figure, waterfall_table
 
-MAX_ROWS = 25
+MAX_ROWS = 12
 Thing = TypeVar("Thing")
 
 

@@ -108,13 +108,11 @@ def table_columns(report: LossReport) -> tuple[TableColumn, ...]:
         ),
         _money("cost_of_loss", "Of the window.", lambda item: item.cost_of_loss),
         _money("cost_of_loss_per_30_days", "On 30 days.", lambda i: i.cost_of_loss_per_30_days),
-        _money(
-            "past_cost_of_loss", "Of the baseline.", lambda i: i.cost_change and i.cost_change.past
-        ),
+        _money("past_cost_of_loss", "Of the baseline.", _past_cost),
         _money(
             "difference_cost_of_loss",
             "Less the baseline's.",
-            lambda item: item.cost_change and item.cost_change.difference,
+            _cost_difference,
         ),
         _text("currency", "ISO 4217 code of the money.", _currency),
         _text("cost_status", "Why there is money or none.", lambda item: item.cost_status.value),
@@ -153,9 +151,16 @@ def _moved(item: ReportItem, side: str) -> float | None:
     return found
 
 
+def _past_cost(item: ReportItem) -> Money | None:
+    return item.cost_change.past if item.cost_change else None
+
+
+def _cost_difference(item: ReportItem) -> Money | None:
+    return item.cost_change.difference if item.cost_change else None
+
+
 def _currency(item: ReportItem) -> str | None:
-    past = item.cost_change.past if item.cost_change else None
-    amount = item.cost_of_loss or past
+    amount = item.cost_of_loss or _past_cost(item)
     return amount.currency if amount else None
 
 

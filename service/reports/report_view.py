@@ -5,7 +5,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from service.reports.charts import Bar
+from service.reports.charts import Bar, printable
 from service.reports.language import Words
 from service.reports.loss_report import LossReport, ReportItem, VolumeCause
 from service.reports.money import CostStatus, Money
@@ -61,7 +61,7 @@ class Figure(Struct, frozen=True):
 
 def label(item: str, custom_id: str) -> str:
     """The name, or the item's id where it has none."""
-    return item.strip() or custom_id
+    return printable(item).strip() or custom_id
 
 
 def hours(words: Words, amount: float | None, error: float | None = None) -> str:
@@ -102,7 +102,7 @@ def direction(change: float) -> Mark:
 
 def volume_reason(words: Words, cause: VolumeCause) -> Cell:
     """What moved, with its detail below."""
-    return Cell(words.name("volume", cause.cause), note=cause.detail)
+    return Cell(words.name("volume", cause.cause), note=cause.detail.replace(" -> ", " → "))
 
 
 def moved_input(words: Words, cause: VolumeCause) -> Cell:

@@ -7,16 +7,7 @@ from service.reports.loss_report import BudgetOutcome, Headline, LossReport, Rep
 from service.reports.money import CostStatus
 
 # Notices that tell about rates, as `unpriced_days` of a result does
-NOTICES_OF_MONEY = frozenset(
-    {
-        "unpriced_days",
-        "no_rate",
-        "partly_priced",
-        "currencies_differ",
-        "no_currency",
-        "budget_unknown",
-    }
-)
+NOTICES_OF_MONEY = frozenset({"unpriced_days", "currencies_differ", "budget_unknown"})
 
 
 def without_costs(report: LossReport) -> LossReport:
