@@ -90,7 +90,7 @@ _OUR_COLUMNS: tuple[tuple[str, FieldKind], ...] = (
 )
 FIELDS = tuple(Field(name=name, kind=kind) for name, kind in (*_FOCUS_COLUMNS, *_OUR_COLUMNS))
 
-Value = str | None
+Value = str | Decimal | None
 Row = dict[str, Value]
 
 
@@ -189,7 +189,7 @@ def _rows(item: ReportItem, of_report: Mapping[str, Value]) -> Iterator[Row]:
     for part in loss_parts(item):
         price = _unit_price(part.price)
         shown_price = None if price is None else _plain(price)
-        cost = "0" if price is None else _product(part.hours, price)
+        cost = Decimal(0) if price is None else _product(part.hours, price)
         cause, month = part.cause.removeprefix("gpu_hours_"), part.day.replace(day=1)
         yield {
             **of_item,
@@ -206,7 +206,7 @@ def _rows(item: ReportItem, of_report: Mapping[str, Value]) -> Iterator[Row]:
             "PricingCategory": None if price is None else "Standard",
             "SkuPriceId": part.price.rate_id,
             "x_LossCause": cause,
-            "x_LossCost": None if part.cost is None else format(part.cost, "f"),
+            "x_LossCost": part.cost,
             "x_LossGpuHours": _plain(part.hours),
         }
 
@@ -214,8 +214,8 @@ def _rows(item: ReportItem, of_report: Mapping[str, Value]) -> Iterator[Row]:
 def _of_report(report: LossReport) -> dict[str, Value]:
     """What all rows share."""
     return {
-        "BilledCost": "0",
-        "EffectiveCost": "0",
+        "BilledCost": Decimal(0),
+        "EffectiveCost": Decimal(0),
         "BillingAccountId": "trainard",
         "BillingAccountName": None,
         "BillingCurrency": report.batch.currency or NO_CURRENCY,
@@ -261,17 +261,17 @@ def _unit_price(price: PricedDays) -> Decimal | None:
     return None if price.price_per_gpu_hour is None else Decimal(price.price_per_gpu_hour.amount)
 
 
-def _product(hours: Decimal, price: Decimal) -> str:
+def _product(hours: Decimal, price: Decimal) -> Decimal:
     """Exact: up to 16 and 24 digits are more than the 28 of the usual context."""
     with localcontext() as context:
         context.prec = _PRECISION
         return _plain(hours * price)
 
 
-def _plain(number: Decimal) -> str:
-    """Without an exponent, and without zeros that say nothing."""
+def _plain(number: Decimal) -> Decimal:
+    """Without zeros that say nothing."""
     text = format(number, "f")
-    return text.rstrip("0").rstrip(".") if "." in text else text
+    return Decimal(text.rstrip("0").rstrip(".")) if "." in text else number
 
 
 def _midnight(day: date) -> str:
