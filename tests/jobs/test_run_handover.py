@@ -19,7 +19,7 @@ from service.jobs.schedule_documents import NamedRun
 from service.jobs.slot_ledger import tick
 from tests.jobs.batch_bodies import cancel, item, read
 from tests.jobs.completed import complete
-from tests.jobs.schedule_bodies import LIMITS, add_schedule, ledger, settle
+from tests.jobs.ledger_bodies import LIMITS, add_schedule, ledger, settle
 
 BEGUN = datetime(2027, 1, 1, 11, tzinfo=UTC)
 # 02:30 in Paris

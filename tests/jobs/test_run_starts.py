@@ -21,7 +21,7 @@ from service.jobs.slot_ledger import tick
 from service.settings import Limits
 from tests.jobs.batch_bodies import SEED, item, read
 from tests.jobs.completed import complete
-from tests.jobs.schedule_bodies import LIMITS, add_schedule, change, ledger, settle, states
+from tests.jobs.ledger_bodies import LIMITS, add_schedule, change, ledger, settle, states
 
 BEGUN = datetime(2027, 1, 1, 11, tzinfo=UTC)
 # 02:30 in Paris

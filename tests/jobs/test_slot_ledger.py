@@ -11,7 +11,7 @@ from service.db.engine import Database
 from service.db.schedule_tables import schedule, schedule_run
 from service.db.tables import audit_event
 from service.jobs.slot_ledger import MAX_MISSED, duration, slots_that_came, tick
-from tests.jobs.schedule_bodies import add_schedule, change, ledger, states
+from tests.jobs.ledger_bodies import add_schedule, change, ledger, states
 
 MINUTE = timedelta(minutes=1)
 
