@@ -99,6 +99,23 @@ def _delete_export(export: str, world: World) -> Call:
 
 
 REPORTS = "/v1/reports"
+SCHEDULES = "/v1/schedules"
+
+
+def _on_schedule(
+    method: str, suffix: str = "", *, paused: bool = False, **arguments: Any
+) -> Request:
+    """A change of a schedule: one of its own for each request, and its current version."""
+
+    def own(world: World) -> Call:
+        path = f"{SCHEDULES}/{world.new_schedule(paused=paused)}"
+        return method, path + suffix, {"headers": ANY_VERSION, **arguments}
+
+    def foreign(world: World) -> Call:
+        path = f"{SCHEDULES}/{world.schedule}"
+        return method, path + suffix, {"headers": ANY_VERSION, **arguments}
+
+    return Request(own=own, foreign=foreign)
 
 
 def _create_report(world: World) -> Call:
@@ -272,6 +289,16 @@ REQUESTS: dict[str, Request] = {
         own=lambda world: _delete_export(world.new_export(), world),
         foreign=lambda world: _delete_export(world.export, world),
     ),
+    "create_schedule": Request(
+        own=lambda world: ("POST", SCHEDULES, {"json": world.schedule_body()})
+    ),
+    "list_schedules": _get(SCHEDULES),
+    "get_schedule": _get(SCHEDULES + "/{world.schedule}"),
+    "list_occurrences": _get(SCHEDULES + "/{world.schedule}/occurrences"),
+    "change_schedule": _on_schedule("PATCH", json={"name": "renamed"}),
+    "delete_schedule": _on_schedule("DELETE"),
+    "pause_schedule": _on_schedule("POST", "/pause"),
+    "resume_schedule": _on_schedule("DELETE", "/pause", paused=True),
     "create_report": Request(own=_create_report, foreign=_create_report),
     "list_reports": _get(REPORTS),
     "get_report": _get(REPORTS + "/{world.report}"),

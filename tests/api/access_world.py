@@ -28,6 +28,7 @@ class World:
         self.batch = self.new_batch()
         self.export = self.new_export()
         self.report = self.new_report()
+        self.schedule = self.new_schedule()
 
     @property
     def marks(self) -> list[str]:
@@ -92,6 +93,22 @@ class World:
         self._wait(path)
         report_id: str = made.json()["id"]
         return report_id
+
+    def schedule_body(self) -> dict[str, Any]:
+        """Its first slot comes in years."""
+        return {
+            "slug": self.unique(),
+            "name": self.name,
+            "cron": "0 0 29 2 *",
+            "zone": "UTC",
+            "batch": {"items": [{"custom_id": "a", "scenario": SCENARIO}], "currency": "EUR"},
+        }
+
+    def new_schedule(self, **changes: Any) -> str:
+        body = {**self.schedule_body(), **changes}
+        self.admin("POST", "/v1/schedules", json=body)
+        slug: str = body["slug"]
+        return slug
 
     def etag(self, path: str) -> dict[str, str]:
         return {"If-Match": self.admin("GET", path).headers["etag"]}

@@ -191,6 +191,31 @@ def delete_export(place: Place) -> tuple[httpx.Response, str]:
     return place.send("DELETE", path, headers=place.etag(path)), f"export/{export}"
 
 
+def schedule_body(place: Place) -> dict[str, Any]:
+    slug = place.unique("schedule")
+    return {
+        "slug": slug,
+        "name": slug,
+        "cron": "0 0 29 2 *",
+        "zone": "UTC",
+        "batch": {"items": [item()]},
+    }
+
+
+def create_schedule(place: Place) -> tuple[httpx.Response, str]:
+    body = schedule_body(place)
+    return place.send("POST", "/v1/schedules", json=body), f"schedule/{body['slug']}"
+
+
+def of_schedule(
+    place: Place, method: str, suffix: str, *, paused: bool = False, **arguments: Any
+) -> tuple[httpx.Response, str]:
+    body = {**schedule_body(place), "paused": paused}
+    path = place.send("POST", "/v1/schedules", json=body).headers["location"]
+    answer = place.send(method, path + suffix, headers=place.etag(path), **arguments)
+    return answer, f"schedule/{body['slug']}"
+
+
 def report_body(place: Place) -> dict[str, Any]:
     return {"batch_id": place.batch(), "name": place.unique("report")}
 
@@ -240,6 +265,11 @@ CHANGES: dict[str, Change] = {
         "export/{id}",
     ),
     "delete_export": delete_export,
+    "create_schedule": create_schedule,
+    "change_schedule": lambda place: of_schedule(place, "PATCH", "", json={"name": "renamed"}),
+    "pause_schedule": lambda place: of_schedule(place, "POST", "/pause"),
+    "resume_schedule": lambda place: of_schedule(place, "DELETE", "/pause", paused=True),
+    "delete_schedule": lambda place: of_schedule(place, "DELETE", ""),
     "create_report": lambda place: (
         place.send("POST", "/v1/reports", json=report_body(place)),
         "report/{id}",
@@ -256,6 +286,9 @@ DOCUMENT_CHANGES = {
     "correct_rate": "valid_until",
     "approve_rate": "approved_by",
     "cancel_batch": "state",
+    "change_schedule": "name",
+    "pause_schedule": "paused_at",
+    "resume_schedule": "paused_at",
     "change_api_key": "name",
     "revoke_api_key": "revoked_at",
 }

@@ -23,6 +23,7 @@ ALTERNATIVES = ("anyOf", "oneOf", "allOf")
 # What is bounded by a setting, and refused with it: see the tests named.
 BY_SETTING = {
     "BatchIn.items": "items_per_batch (tests/jobs/test_batches.py)",
+    "BatchTemplate.items": "items_per_batch (tests/jobs/test_schedules.py)",
     "import_rates text/csv": "body_bytes (tests/api/test_bodies.py)",
 }
 

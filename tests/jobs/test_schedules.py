@@ -641,3 +641,11 @@ def test_occurrences_are_marked_on_nights_of_change(database: Database) -> None:
     assert found.items[1].local == "2027-03-28T03:00:00+02:00"
     assert (found.cron, found.zone, found.paused) == ("30 2 * * *", "Europe/Paris", False)
     assert found.tzdata_version == TZDATA_VERSION
+
+
+def test_the_batch_has_no_more_items_than_a_submission(sqlite_database: Database) -> None:
+    settings = Settings(limits=Limits(items_per_batch=1))
+    items = [item(), item(custom_id="b")]
+    with pytest.raises(InvalidError) as error:
+        create(sqlite_database, body(batch={"items": items}), settings=settings)
+    assert faults(error) == [("/batch/items", "too_many_items")]
