@@ -40,9 +40,8 @@ def batch_of(connection: Connection, actor: Actor, wanted: UUID) -> UUID:
     if run is None:
         return wanted
     if run.batch_id is None:
-        raise ConflictError(
-            f"run {wanted} of schedule {run.schedule_slug} is {run.state}: no batch"
-        )
+        detail = f"run {wanted} of schedule {run.schedule_slug} has no batch: it is {run.state}"
+        raise ConflictError(detail)
     batch_id: UUID = run.batch_id
     return batch_id
 
