@@ -7,6 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from service.reports.history import HistoryRow, Run, loss_history
+from service.reports.loss_report import VolumeCause
 from service.reports.money import CostStatus, Money
 from service.reports.pricing import PricedWindow, RateLine
 from service.reports.sampling import Sampling
@@ -170,3 +171,34 @@ def test_a_change_beyond_all_numbers_has_an_error_all_the_same() -> None:
     assert change is not None
     assert change.gpu_hours_lost_per_30_days.difference is None
     assert change.standard_error_per_30_days == 5.0
+
+
+def test_scenarios_follow_their_own() -> None:
+    """Runs of many scenarios in one list are each compared with the same one's."""
+    runs = [
+        replace(run(batch, float(place)), scenario=name, point=place)
+        for batch in (FIRST, SECOND)
+        for place, name in enumerate(("a", "b"))
+    ]
+    rows = loss_history(runs)
+    previous = [row.change.previous_result_id if row.change else None for row in rows]
+    assert previous == [None, None, f"{FIRST}.0", f"{FIRST}.1"]
+    assert [row.scenario for row in rows] == ["a", "b", "a", "b"]
+    # A part of a longer history knows the runs before it.
+    assert loss_history(runs[2:], runs[:2]) == rows[2:]
+
+
+def test_causes_stand_where_a_report_has_told_them() -> None:
+    cause = VolumeCause(
+        cause="template", detail="d", path=None, past=None, new=None, gpu_hours_per_30_days=1.0
+    )
+    told = {(SECOND, 7, FIRST, 7): [cause]}
+    changes = [row.change for row in loss_history([run(FIRST, 1.0), run(SECOND, 2.0)], told=told)]
+    assert changes[1] is not None
+    assert (changes[1].causes_status, changes[1].volume) == ("told", [cause])
+    (_, row) = loss_history([run(FIRST, 1.0), run(SECOND, 2.0)])
+    assert row.change is not None
+    assert (row.change.causes_status, row.change.volume) == ("not_told", None)
+    assert [(rate.rate_id, rate.past_days, rate.new_days) for rate in row.change.rates] == [
+        ("r", 30, 30)
+    ]
