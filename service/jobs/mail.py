@@ -5,9 +5,12 @@ By the standard library's `smtplib`: it runs in a thread of the courier.
 
 import email.policy
 import email.utils
+import os
 import re
 import smtplib
+import socket
 import ssl
+import threading
 import time
 from collections.abc import Sequence
 from contextlib import suppress
@@ -121,15 +124,35 @@ class _Client(smtplib.SMTP):
     """Ends when its time is over, also with a server that answers byte by byte."""
 
     end = float("inf")
+    _timer: threading.Timer | None = None
+    _copy: socket.socket | None = None
 
-    def getreply(self) -> tuple[int, bytes]:
-        """The next reply, within the time that is left."""
-        left = self.end - time.monotonic()
-        if left <= 0:
-            raise TimeoutError("the mail server took too long")
-        if self.sock is not None:
-            self.sock.settimeout(min(SOCKET_S, left))
-        return super().getreply()
+    def _get_socket(self, host: str, port: int, timeout: float) -> socket.socket:
+        """As smtplib, which calls it; the timeouts of a socket begin anew with every byte."""
+        opened = super()._get_socket(host, port, timeout)  # type: ignore[misc]
+        # A copy: TLS takes the socket itself over.
+        self._copy = socket.socket(fileno=os.dup(opened.fileno()))
+        self._timer = threading.Timer(max(0.0, self.end - time.monotonic()), self._stop)
+        self._timer.daemon = True
+        self._timer.start()
+        found: socket.socket = opened
+        return found
+
+    def _stop(self) -> None:
+        if self._copy is not None:
+            with suppress(OSError):
+                self._copy.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        """End the session and its time."""
+        super().close()
+        timer, self._timer = self._timer, None
+        if timer is not None:
+            timer.cancel()
+            timer.join()
+        copy, self._copy = self._copy, None
+        if copy is not None:
+            copy.close()
 
 
 class _TlsClient(_Client, smtplib.SMTP_SSL):
