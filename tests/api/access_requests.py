@@ -148,6 +148,27 @@ def _key_body(world: World) -> dict[str, Any]:
     return {"name": world.unique(), "role": "viewer"}
 
 
+def _on_run(path: str, what: str = "run") -> Request:
+    """A change of a run or a backfill that has not begun: its schedule is paused."""
+
+    def own(world: World) -> Call:
+        schedule = world.new_schedule(paused=True)
+        run, backfill = world.new_runs(schedule)
+        made = run if what == "run" else backfill
+        return "POST", f"{SCHEDULES}/{schedule}{path.format(id=made)}", {}
+
+    def foreign(world: World) -> Call:
+        theirs = world.run if what == "run" else world.backfill
+        return "POST", f"{SCHEDULES}/{world.schedule}{path.format(id=theirs)}", {}
+
+    return Request(own=own, foreign=foreign)
+
+
+def _create_backfill(schedule: str) -> Call:
+    days = {"first_on": "2020-02-01", "last_on": "2020-03-01", "reprocess": "all"}
+    return "POST", f"{SCHEDULES}/{schedule}/backfills", {"json": days}
+
+
 REQUESTS: dict[str, Request] = {
     "get_health": _get("/healthz"),
     "get_readiness": _get("/readyz"),
@@ -299,6 +320,20 @@ REQUESTS: dict[str, Request] = {
     "delete_schedule": _on_schedule("DELETE"),
     "pause_schedule": _on_schedule("POST", "/pause"),
     "resume_schedule": _on_schedule("DELETE", "/pause", paused=True),
+    "list_runs": _get(SCHEDULES + "/{world.schedule}/runs"),
+    "get_run": _get(SCHEDULES + "/{world.schedule}/runs/{world.run}"),
+    "create_run": Request(
+        own=lambda world: ("POST", f"{SCHEDULES}/{world.new_schedule()}/runs", {}),
+        foreign=lambda world: ("POST", f"{SCHEDULES}/{world.schedule}/runs", {}),
+    ),
+    "cancel_run": _on_run("/runs/{id}/cancellation"),
+    "create_backfill": Request(
+        own=lambda world: _create_backfill(world.new_schedule()),
+        foreign=lambda world: _create_backfill(world.schedule),
+    ),
+    "list_backfills": _get(SCHEDULES + "/{world.schedule}/backfills"),
+    "get_backfill": _get(SCHEDULES + "/{world.schedule}/backfills/{world.backfill}"),
+    "cancel_backfill": _on_run("/backfills/{id}/cancellation", "backfill"),
     "create_report": Request(own=_create_report, foreign=_create_report),
     "list_reports": _get(REPORTS),
     "get_report": _get(REPORTS + "/{world.report}"),

@@ -29,6 +29,7 @@ class World:
         self.export = self.new_export()
         self.report = self.new_report()
         self.schedule = self.new_schedule()
+        self.run, self.backfill = self.new_runs(self.schedule)
 
     @property
     def marks(self) -> list[str]:
@@ -103,6 +104,15 @@ class World:
             "zone": "UTC",
             "batch": {"items": [{"custom_id": "a", "scenario": SCENARIO}], "currency": "EUR"},
         }
+
+    def new_runs(self, schedule: str) -> tuple[str, str]:
+        """A run and a backfill of the schedule; a paused one lets them wait."""
+        days = {"first_on": "2024-02-01", "last_on": "2024-03-01", "reprocess": "all"}
+        path = f"/v1/schedules/{schedule}"
+        backfill_id: str = self.admin("POST", f"{path}/backfills", json=days).json()["id"]
+        made = self.admin("GET", f"{path}/runs?backfill={backfill_id}").json()["items"]
+        run_id: str = made[0]["id"]
+        return run_id, backfill_id
 
     def new_schedule(self, **changes: Any) -> str:
         body = {**self.schedule_body(), **changes}

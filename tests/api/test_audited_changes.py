@@ -216,6 +216,31 @@ def of_schedule(
     return answer, f"schedule/{body['slug']}"
 
 
+def create_run(place: Place) -> tuple[httpx.Response, str]:
+    # Of a profile that takes no new work: no batch, and so no event, follows.
+    slug = place.profile()
+    body = {**schedule_body(place), "batch": {"items": [{"custom_id": "a", "profile": slug}]}}
+    path = place.send("POST", "/v1/schedules", json=body).headers["location"]
+    profile = f"{PROFILES}/{slug}"
+    assert place.send("POST", f"{profile}/archival", headers=place.etag(profile)).is_success
+    return place.send("POST", f"{path}/runs"), "schedule-run/{id}"
+
+
+def of_backfill(place: Place, what: str) -> tuple[httpx.Response, str]:
+    """`create` makes one that waits, as its schedule is paused; others cancel it or its run."""
+    body = {**schedule_body(place), "paused": True}
+    path = place.send("POST", "/v1/schedules", json=body).headers["location"]
+    days = {"first_on": "2024-02-01", "last_on": "2024-03-01"}
+    made = place.send("POST", f"{path}/backfills", json=days)
+    if what == "create":
+        return made, "schedule-backfill/{id}"
+    if what == "cancel":
+        cancellation = f"{made.headers['location']}/cancellation"
+        return place.send("POST", cancellation), "schedule-backfill/{id}"
+    (run,) = place.send("GET", f"{path}/runs").json()["items"]
+    return place.send("POST", f"{path}/runs/{run['id']}/cancellation"), "schedule-run/{id}"
+
+
 def report_body(place: Place) -> dict[str, Any]:
     return {"batch_id": place.batch(), "name": place.unique("report")}
 
@@ -270,6 +295,10 @@ CHANGES: dict[str, Change] = {
     "pause_schedule": lambda place: of_schedule(place, "POST", "/pause"),
     "resume_schedule": lambda place: of_schedule(place, "DELETE", "/pause", paused=True),
     "delete_schedule": lambda place: of_schedule(place, "DELETE", ""),
+    "create_run": create_run,
+    "cancel_run": lambda place: of_backfill(place, "cancel its run"),
+    "create_backfill": lambda place: of_backfill(place, "create"),
+    "cancel_backfill": lambda place: of_backfill(place, "cancel"),
     "create_report": lambda place: (
         place.send("POST", "/v1/reports", json=report_body(place)),
         "report/{id}",
@@ -289,6 +318,8 @@ DOCUMENT_CHANGES = {
     "change_schedule": "name",
     "pause_schedule": "paused_at",
     "resume_schedule": "paused_at",
+    "cancel_run": "state",
+    "cancel_backfill": "state",
     "change_api_key": "name",
     "revoke_api_key": "revoked_at",
 }
