@@ -1,0 +1,138 @@
+"""Files beneath one folder, and nowhere else."""
+
+import hashlib
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+from service.jobs.drops import DropError, DroppedFile, remove, write
+
+FILES = [("a.html", b"<p>"), ("a.sidecar.json", b"{}")]
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+
+
+def test_files_are_written_whole_and_again_under_the_same_names(tmp_path: Path) -> None:
+    first = write(str(tmp_path), "finance/nightly", FILES)
+    assert first == [
+        DroppedFile(name="a.html", bytes=3, sha256=hashlib.sha256(b"<p>").hexdigest()),
+        DroppedFile(name="a.sidecar.json", bytes=2, sha256=hashlib.sha256(b"{}").hexdigest()),
+    ]
+    assert names(tmp_path) == ["finance/nightly/a.html", "finance/nightly/a.sidecar.json"]
+    inode = (tmp_path / "finance/nightly/a.html").stat().st_ino
+    assert write(str(tmp_path), "finance/nightly", FILES) == first
+    # Renamed over the old one: who reads the old one goes on reading it.
+    assert (tmp_path / "finance/nightly/a.html").stat().st_ino != inode
+    assert len(names(tmp_path)) == 2
+    assert (tmp_path / "finance/nightly/a.html").stat().st_mode & 0o777 == 0o640 & ~_umask()
+
+
+def _umask() -> int:
+    old = os.umask(0)
+    os.umask(old)
+    return old
+
+
+@pytest.mark.parametrize(
+    "folder",
+    [
+        *("..", "a/../..", "/etc", "a//b", "", ".", "a/./b", ".hidden", "a/", "-x", "a b", "a\0b"),
+        *("ä", "/".join("abcdefghi"), "x" * 101, "a\\b", "~"),
+    ],
+)
+def test_no_folder_leads_out(folder: str, tmp_path: Path) -> None:
+    with pytest.raises(DropError, match="is refused"):
+        write(str(tmp_path), folder, FILES)
+    with pytest.raises(DropError, match="is refused"):
+        remove(str(tmp_path), folder, [])
+    assert names(tmp_path) == []
+
+
+def test_no_link_is_followed(tmp_path: Path) -> None:
+    root, outside = tmp_path / "root", tmp_path / "outside"
+    root.mkdir()
+    outside.mkdir()
+    (outside / "a.html").write_bytes(b"theirs")
+    (root / "link").symlink_to(outside)
+    (root / "inner").mkdir()
+    (root / "inner" / "link").symlink_to(outside, target_is_directory=True)
+    for folder in ("link", "inner/link", "link/deeper"):
+        with pytest.raises(DropError, match="symbolic link"):
+            write(str(root), folder, FILES)
+    assert names(outside) == ["a.html"]
+    # A file of the same name that is a link is replaced, not written through.
+    (root / "inner" / "a.html").symlink_to(outside / "a.html")
+    write(str(root), "inner", FILES)
+    assert (outside / "a.html").read_bytes() == b"theirs"
+    assert not (root / "inner" / "a.html").is_symlink()
+
+
+def test_the_operators_own_folder_may_be_a_link(tmp_path: Path) -> None:
+    real = tmp_path / "real"
+    real.mkdir()
+    (tmp_path / "link").symlink_to(real)
+    write(str(tmp_path / "link"), "x", FILES)
+    assert names(real) == ["x/a.html", "x/a.sidecar.json"]
+
+
+def test_a_folder_that_is_a_file_or_away_is_said(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    with pytest.raises(DropError, match="no folder"):
+        write(str(tmp_path), "file", FILES)
+    with pytest.raises(DropError, match="is not there"):
+        write(str(tmp_path / "away"), "x", FILES)
+    assert remove(str(tmp_path), "never", [DroppedFile(name="a", bytes=0, sha256="")]) == 0
+
+
+def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(str(tmp_path), "x", FILES)
+
+    def full(_descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(DropError, match="No space left on device"):
+        write(str(tmp_path), "x", [("a.html", b"newer")])
+    assert (tmp_path / "x" / "a.html").read_bytes() == b"<p>"
+    assert len(list((tmp_path / "x").iterdir())) == 2
+
+
+def test_readers_see_one_whole_file_or_the_other(tmp_path: Path) -> None:
+    contents = [bytes([number]) * 200_000 for number in range(8)]
+    write(str(tmp_path), "x", [("a", contents[0])])
+    stop = threading.Event()
+    seen: list[int] = []
+
+    def look() -> None:
+        while not stop.is_set():
+            found = (tmp_path / "x" / "a").read_bytes()
+            seen.append(len(set(found)) if len(found) == 200_000 else 0)
+
+    reader = threading.Thread(target=look)
+    reader.start()
+    for content in contents:
+        write(str(tmp_path), "x", [("a", content)])
+    stop.set()
+    reader.join()
+    assert set(seen) == {1}
+
+
+def test_only_files_that_are_still_ours_are_removed(tmp_path: Path) -> None:
+    written = write(str(tmp_path), "x", [*FILES, ("b", b"1"), ("c", b"2"), ("d", b"3")])
+    folder = tmp_path / "x"
+    (folder / "a.html").write_bytes(b"somebody has edited it")
+    (folder / "b").unlink()
+    (folder / "c").unlink()
+    (folder / "c").mkdir()
+    (folder / "d").rename(folder / "e")
+    (folder / "d").symlink_to(folder / "e")
+    (folder / "theirs").write_bytes(b"theirs")
+    assert remove(str(tmp_path), "x", written) == 1
+    assert sorted(path.name for path in folder.iterdir()) == ["a.html", "c", "d", "e", "theirs"]
+    assert remove(str(tmp_path), "x", written) == 0
