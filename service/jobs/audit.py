@@ -37,6 +37,7 @@ PROGRAM_ACTIONS: Final = {
     "backup": "the database was copied",
     "restore": "a copy took the place of the database",
     "prune_audit_events": "old events were removed",
+    "remove_delivered_files": "files of a delivery were removed",
     "disable_webhook_endpoint": "an endpoint was disabled that could not be reached or is gone",
     "prune_reports": "old reports were removed",
     "leave_out_slots": "of slots that nobody was there for, the oldest were not kept",
