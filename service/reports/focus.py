@@ -91,7 +91,6 @@ _OUR_COLUMNS: tuple[tuple[str, FieldKind], ...] = (
 FIELDS = tuple(Field(name=name, kind=kind) for name, kind in (*_FOCUS_COLUMNS, *_OUR_COLUMNS))
 
 Value = str | Decimal | None
-Row = dict[str, Value]
 
 
 class LossPart(Struct, frozen=True):
@@ -108,8 +107,7 @@ def report_focus(report: LossReport) -> bytes:
     """The whole file; items without numbers and causes without GPU-hours have no rows."""
     of_report = _of_report(report)
     known = [item for item in report.items if item.missing is None]
-    chunks = ([*_rows(item, of_report)] for item in known)
-    return b"".join(write_csv(FIELDS, (_chunk(rows) for rows in chunks)))
+    return b"".join(write_csv(FIELDS, (_chunk(item, of_report) for item in known)))
 
 
 def loss_by_cause(item: ReportItem) -> dict[str, Fraction]:
@@ -138,7 +136,7 @@ def loss_parts(item: ReportItem) -> list[LossPart]:
     """Every day and cause: their GPU-hours add up to the item's, their costs to its cost."""
     causes, days = loss_by_cause(item), list(_days(item))
     places = [(cause, day, price) for cause in causes for day, price in days]
-    shares = [causes[cause] / len(days) for cause, _, _ in places]
+    shares = [share for hours in causes.values() for share in [hours / len(days)] * len(days)]
     quantities = _quantities(shares)
     costs = _costs(shares, [price for _, _, price in places], item.cost_of_loss)
     parts = [
@@ -153,7 +151,7 @@ def _quantities(shares: list[Fraction]) -> list[Decimal]:
     scale = 10**QUANTITY_DIGITS
     denominator = math.lcm(*(share.denominator for share in shares))
     numerators = [int(share * denominator) * scale for share in shares]
-    units = apportioned(numerators, denominator, round(sum(shares, Fraction(0)) * scale))
+    units = apportioned(numerators, denominator, round(Fraction(sum(numerators), denominator)))
     return [Decimal(f"{unit}E-{QUANTITY_DIGITS}") for unit in units]
 
 
@@ -164,7 +162,8 @@ def _costs(
     if shown is None or not shares:
         return [None] * len(shares)
     exact = [
-        share * Fraction(_unit_price(price) or 0)
+        share
+        * (0 if price.price_per_gpu_hour is None else Fraction(price.price_per_gpu_hour.amount))
         for share, price in zip(shares, prices, strict=True)
     ]
     return [*apportion(exact, shown.currency, shown_total=Decimal(shown.amount))]
@@ -180,35 +179,38 @@ def _days(item: ReportItem) -> Iterator[tuple[date, PricedDays]]:
             yield part.first_on + timedelta(days=day), part
 
 
-def _chunk(rows: list[Row]) -> dict[str, list[Value]]:
-    return {field.name: [row[field.name] for row in rows] for field in FIELDS}
-
-
-def _rows(item: ReportItem, of_report: Mapping[str, Value]) -> Iterator[Row]:
-    of_item = {**of_report, **_of_item(item)}
-    for part in loss_parts(item):
-        price = _unit_price(part.price)
-        shown_price = None if price is None else _plain(price)
-        cost = Decimal(0) if price is None else _product(part.hours, price)
-        cause, month = part.cause.removeprefix("gpu_hours_"), part.day.replace(day=1)
-        yield {
-            **of_item,
-            "ChargeDescription": f"GPU-hours lost: {cause}",
-            "ChargePeriodStart": _midnight(part.day),
-            "ChargePeriodEnd": _midnight(part.day + timedelta(days=1)),
-            "BillingPeriodStart": _midnight(month),
-            "BillingPeriodEnd": _midnight((month + timedelta(days=31)).replace(day=1)),
-            "ListUnitPrice": shown_price,
-            "ContractedUnitPrice": shown_price,
-            "ListCost": cost,
-            "ContractedCost": cost,
-            "PricingQuantity": _plain(part.hours),
-            "PricingCategory": None if price is None else "Standard",
-            "SkuPriceId": part.price.rate_id,
-            "x_LossCause": cause,
-            "x_LossCost": part.cost,
-            "x_LossGpuHours": _plain(part.hours),
-        }
+def _chunk(item: ReportItem, of_report: Mapping[str, Value]) -> dict[str, list[Value]]:
+    """The rows of one item, column by column."""
+    parts = loss_parts(item)
+    months = [part.day.replace(day=1) for part in parts]
+    after_months = [(month + timedelta(days=31)).replace(day=1) for month in months]
+    causes = [part.cause.removeprefix("gpu_hours_") for part in parts]
+    prices = [_unit_price(part.price) for part in parts]
+    shown_prices = [None if price is None else _plain(price) for price in prices]
+    costs = [
+        Decimal(0) if price is None else _product(part.hours, price)
+        for part, price in zip(parts, prices, strict=True)
+    ]
+    hours = [_plain(part.hours) for part in parts]
+    same = {**of_report, **_of_item(item)}
+    return {
+        **{name: [value] * len(parts) for name, value in same.items()},
+        "ChargeDescription": [f"GPU-hours lost: {cause}" for cause in causes],
+        "ChargePeriodStart": [_midnight(part.day) for part in parts],
+        "ChargePeriodEnd": [_midnight(part.day + timedelta(days=1)) for part in parts],
+        "BillingPeriodStart": [*map(_midnight, months)],
+        "BillingPeriodEnd": [*map(_midnight, after_months)],
+        "ListUnitPrice": [*shown_prices],
+        "ContractedUnitPrice": [*shown_prices],
+        "ListCost": [*costs],
+        "ContractedCost": [*costs],
+        "PricingQuantity": [*hours],
+        "PricingCategory": [None if price is None else "Standard" for price in prices],
+        "SkuPriceId": [part.price.rate_id for part in parts],
+        "x_LossCause": [*causes],
+        "x_LossCost": [part.cost for part in parts],
+        "x_LossGpuHours": [*hours],
+    }
 
 
 def _of_report(report: LossReport) -> dict[str, Value]:
