@@ -38,11 +38,13 @@ COMMANDS = {
     "submit": Entry("submit", "Post a batch to a running service."),
     "cancel": Entry("cancel", "Stop a batch; what is finished is kept."),
     "retry": Entry("retry", "Compute what a batch has left."),
+    "schedule": Entry("schedule", "Make, change and run what is computed every night."),
     "report": Entry("report", "List, show, save and make loss reports."),
     "run-report": Entry(
         "run_report",
         "Compute now what is lost in 30 days, and fail a build that is over its budget.",
     ),
+    "history": Entry("history", "Show how the loss moves over time, and why."),
     "export": Entry("export", "Save results of a running service in a file."),
     "import-rates": Entry("import_rates", "Store dated GPU-hour rates from a CSV file."),
     "backup": Entry("backup", "Copy the embedded database into one file while it serves."),

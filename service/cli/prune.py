@@ -1,5 +1,6 @@
-"""`trainard prune`: delete old batches, and take away what is left of deleted ones."""
+"""`trainard prune`: delete what is old, and take away what is left of deleted batches."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 import rich_click as click
@@ -11,10 +12,18 @@ from service.cli.databases import (
     without_password,
 )
 from service.db.engine import Database
-from service.jobs import deletions
+from service.jobs import deletions, drop_expiry, report_retention, retention
 from service.jobs.audit_sealing import seal
+from service.jobs.retention import RetentionPolicy
+from service.reports.tables import Heading, text_table
+from service.settings import Settings
 
 SHOWN_MB = 0.1
+BYTES_PER_MB = 1_000_000
+COMMAND = "prune"
+# What has a time of its own, whatever the days
+TIMED = ("exports", "delivery-files")
+WHAT = ("batches", "reports", "deliveries", *TIMED)
 
 
 @click.command("prune")
@@ -23,10 +32,21 @@ SHOWN_MB = 0.1
     "days",
     type=click.IntRange(min=1, max=100_000),
     metavar="DAYS",
-    required=True,
-    help="Delete batches that ended more than so many days ago.",
+    help="Delete what ended more than so many days ago.",
 )
-@click.option("--dry-run", is_flag=True, help="Count them and delete nothing.")
+@click.option(
+    "--what",
+    type=click.Choice(WHAT),
+    multiple=True,
+    default=("batches",),
+    show_default=True,
+    help="What is deleted; repeatable. Exports and delivery files have their own time.",
+)
+@click.option(
+    "--dry-run",
+    is_flag=True,
+    help="Count and delete nothing; without --older-than show what every policy would delete.",
+)
 @click.option(
     "--compact",
     is_flag=True,
@@ -34,7 +54,14 @@ SHOWN_MB = 0.1
     "writers wait, so stop the service first.",
 )
 @database_option
-def command(*, days: int, dry_run: bool, compact: bool, database_url: str | None) -> None:
+def command(
+    *,
+    days: int | None,
+    what: tuple[str, ...],
+    dry_run: bool,
+    compact: bool,
+    database_url: str | None,
+) -> None:
     """Delete old batches.
 
     They are hidden at once and their rows are taken away a few at a time, so a running service is
@@ -43,14 +70,88 @@ def command(*, days: int, dry_run: bool, compact: bool, database_url: str | None
 
         trainard prune --older-than 400 --dry-run
 
-    A service deletes old batches by itself with `TRAINARD_RETENTION_DAYS=400`.
+    Reports, the log of deliveries, expired exports and files in folders go likewise:
+
+        trainard prune --what reports --what deliveries --older-than 90
+
+    Without --older-than a dry run shows the policies of the environment
+    (`TRAINARD_RETENTION_DAYS=400` and the like), by which a service deletes by itself.
     """
-    url = settings_with(database_url).database_url
+    settings = settings_with(database_url)
+    url = settings.database_url
+    if days is None and not dry_run and set(what) - set(TIMED):
+        raise click.UsageError("give --older-than DAYS, or --dry-run to see the policies")
     with existing_database(url) as database:
-        _prune(database, days, dry_run=dry_run, compact=compact)
+        if days is None and dry_run:
+            _show_policies(database, settings)
+            return
+        if "batches" in what and days is not None:
+            _prune(database, days, dry_run=dry_run, compact=compact)
+        _prune_others(database, settings, days or 0, what=what, dry_run=dry_run)
         seal(database)
     if not dry_run:
         click.echo(f"done: {without_password(url)}")
+
+
+def _show_policies(database: Database, settings: Settings) -> None:
+    with database.read() as connection:
+        found = retention.policies(connection, settings, datetime.now(UTC))
+    headings = [
+        Heading("what", words=True),
+        Heading("kept for", words=True),
+        Heading("past it"),
+        Heading("MB"),
+        Heading("oldest", words=True),
+    ]
+    click.echo(text_table(headings, [_cells(policy) for policy in found.policies]))
+    click.echo("dry run: nothing is deleted")
+
+
+def _cells(policy: RetentionPolicy) -> list[str]:
+    kept = "its own time" if policy.days is None else f"{policy.days} days"
+    return [
+        policy.kept.replace("_", " "),
+        "ever" if policy.days == 0 else kept,
+        f"{policy.expired:,}",
+        f"{policy.expired_bytes / BYTES_PER_MB:,.1f}",
+        "" if policy.oldest_at is None else policy.oldest_at.date().isoformat(),
+    ]
+
+
+def _prune_others(
+    database: Database, settings: Settings, days: int, *, what: Sequence[str], dry_run: bool
+) -> None:
+    """Count, and unless it is a dry run delete, all but batches."""
+    if set(what) == {"batches"}:
+        return
+    now = datetime.now(UTC)
+    wanted = Settings(
+        database_url=settings.database_url,
+        deliveries=settings.deliveries,
+        report_retention_days=days,
+        delivery_retention_days=days,
+    )
+    with database.read() as connection:
+        found = retention.policies(connection, wanted, now).policies
+    for policy in found:
+        name = policy.kept.replace("_", "-")
+        if name in what and name != "batches":
+            megabytes = policy.expired_bytes / BYTES_PER_MB
+            click.echo(f"{policy.expired} {policy.kept.replace('_', ' ')}, {megabytes:.1f} MB")
+    if dry_run:
+        click.echo("dry run: nothing is deleted")
+        return
+    if "reports" in what:
+        report_retention.delete_expired(database, now, days)
+    if "deliveries" in what:
+        retention.delete_deliveries(database, now, days, command=COMMAND)
+    if "exports" in what:
+        retention.delete_exports(database, now)
+    if "delivery-files" in what:
+        while drop_expiry.remove_expired(
+            database, settings.deliveries.folder, now, program=COMMAND
+        ):
+            pass
 
 
 def _prune(database: Database, days: int, *, dry_run: bool, compact: bool) -> None:

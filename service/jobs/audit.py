@@ -40,6 +40,7 @@ PROGRAM_ACTIONS: Final = {
     "remove_delivered_files": "files of a delivery were removed",
     "disable_webhook_endpoint": "an endpoint was disabled that could not be reached or is gone",
     "prune_reports": "old reports were removed",
+    "prune_deliveries": "old deliveries were removed from the log",
     "leave_out_slots": "of slots that nobody was there for, the oldest were not kept",
 }
 

@@ -9,6 +9,7 @@ import os
 import threading
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Literal
 
 import structlog
@@ -17,7 +18,7 @@ from service.db.engine import Database, OperationalError
 from service.db.failures import disk_fault
 from service.db.job_engine import job_file
 from service.db.process_locks import FileLock, LockLostError, SessionLock
-from service.jobs import audit_pruning, kept_answers, sweeper
+from service.jobs import audit_pruning, kept_answers, retention, sweeper
 from service.jobs.audit_sealing import Sealer
 from service.jobs.courier import Courier
 from service.jobs.duties import Duty
@@ -187,6 +188,7 @@ class Runtime:
         if self._settings.retention_days:
             sweeper.expire(self.engine, self._settings.retention_days)
         audit_pruning.apply_retention(self._database, self._settings.audit_retention_days)
+        retention.apply(self._database, self._settings, datetime.now(UTC))
         kept_answers.forget_old(self._database)
 
     def _is_first(self, file: FileLock) -> bool:

@@ -117,7 +117,7 @@ def reprice_runs(
         connection,
         actor,
         action="reprice_schedule",
-        subject=f"schedule/{schedule.id}",
+        subject=f"schedule/{schedule.slug}",
         after=out,
         detail=f"{len(made)} runs from {document.since} until {document.until}",
     )

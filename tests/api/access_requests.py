@@ -100,6 +100,7 @@ def _delete_export(export: str, world: World) -> Call:
 
 REPORTS = "/v1/reports"
 SCHEDULES = "/v1/schedules"
+DECEMBER = {"from": "2026-12-01", "until": "2027-01-01"}
 
 
 def _on_schedule(
@@ -320,6 +321,7 @@ REQUESTS: dict[str, Request] = {
     "delete_schedule": _on_schedule("DELETE"),
     "pause_schedule": _on_schedule("POST", "/pause"),
     "resume_schedule": _on_schedule("DELETE", "/pause", paused=True),
+    "reprice_schedule": _on_schedule("POST", "/repricings", json=DECEMBER),
     "list_runs": _get(SCHEDULES + "/{world.schedule}/runs"),
     "get_run": _get(SCHEDULES + "/{world.schedule}/runs/{world.run}"),
     "create_run": Request(
@@ -342,6 +344,7 @@ REQUESTS: dict[str, Request] = {
         own=lambda world: _delete_report(world.new_report(), world),
         foreign=lambda world: _delete_report(world.report, world),
     ),
+    "read_retention": _get("/v1/retention"),
     "list_audit_events": _get("/v1/audit-events"),
     "list_api_keys": _get(KEYS),
     "create_api_key": Request(own=lambda world: ("POST", KEYS, {"json": _key_body(world)})),

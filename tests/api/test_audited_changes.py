@@ -295,6 +295,9 @@ CHANGES: dict[str, Change] = {
     "pause_schedule": lambda place: of_schedule(place, "POST", "/pause"),
     "resume_schedule": lambda place: of_schedule(place, "DELETE", "/pause", paused=True),
     "delete_schedule": lambda place: of_schedule(place, "DELETE", ""),
+    "reprice_schedule": lambda place: of_schedule(
+        place, "POST", "/repricings", json={"from": "2026-12-01", "until": "2027-01-01"}
+    ),
     "create_run": create_run,
     "cancel_run": lambda place: of_backfill(place, "cancel its run"),
     "create_backfill": lambda place: of_backfill(place, "create"),
