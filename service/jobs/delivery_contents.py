@@ -24,6 +24,7 @@ from service.jobs.schedule_documents import (
 )
 from service.reports.loss_report import LossReport
 from service.reports.report_formats import FORMATS
+from service.reports.report_text import report_text
 from service.settings import Deliveries
 
 # All attachments of a message together; what does not fit is a link.
@@ -218,19 +219,28 @@ def _links(told: Told, public_url: str, language: Language) -> dict[str, str]:
     return {_say(language, "report"): public_url + content, _say(language, "run"): run}
 
 
-def _text(told: Told, language: Language, lines: list[str], links: Mapping[str, str]) -> str:
+def _paragraphs(told: Told, language: Language, lines: list[str]) -> list[str]:
+    """What the message says, without its links."""
     slot = _say(language, "slot", local_time=told.run.local_time)
+    said = "" if told.report is None else report_text(told.report, language)
+    return [slot, *lines, *(part for part in said.strip().split("\n\n") if part)]
+
+
+def _text(told: Told, language: Language, lines: list[str], links: Mapping[str, str]) -> str:
     shown = [f"{label}: {link}" for label, link in links.items()]
-    return "\n\n".join([_subject(told, language), slot, *lines, *shown]) + "\n"
+    parts = [_subject(told, language), *_paragraphs(told, language, lines), *shown]
+    return "\n\n".join(parts) + "\n"
 
 
 def _html(told: Told, language: Language, lines: list[str], links: Mapping[str, str]) -> str:
     """Plain paragraphs: what all mail programs show alike. The whole report is an attachment."""
-    slot = _say(language, "slot", local_time=told.run.local_time)
     shown = [
         f'<p><a href="{escape(link)}">{escape(label)}</a></p>' for label, link in links.items()
     ]
-    paragraphs = [f"<p>{escape(line)}</p>" for line in (slot, *lines)]
+    paragraphs = [
+        f"<p>{escape(part)}</p>".replace("\n", "<br>\n")
+        for part in _paragraphs(told, language, lines)
+    ]
     title = escape(_subject(told, language))
     body = "\n".join([f"<h1>{title}</h1>", *paragraphs, *shown])
     return (
