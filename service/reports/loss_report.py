@@ -54,7 +54,7 @@ class ReportBatch(Struct, frozen=True, kw_only=True):
     state: str
     start_on: date
     currency: str | None
-    pricing: Annotated[int, Meta(description="Number of the pricing shown.")]
+    pricing: Annotated[int, Meta(description="Number of the pricing shown; 0: withheld.")]
     rates_as_of: datetime | None
     model_version: str
     input_digest: str

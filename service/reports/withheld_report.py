@@ -1,21 +1,32 @@
 """A report as those may read it who may not see money."""
 
+import re
+
 from msgspec import structs
 
 from service.reports.cost_changes import withheld_change
-from service.reports.loss_report import BudgetOutcome, Headline, LossReport, ReportItem
+from service.reports.loss_report import (
+    BudgetOutcome,
+    Headline,
+    LossReport,
+    ReportBatch,
+    ReportItem,
+)
 from service.reports.money import CostStatus
 
 # Notices that tell about rates, as `unpriced_days` of a result does
 NOTICES_OF_MONEY = frozenset({"unpriced_days", "currencies_differ", "budget_unknown"})
+
+PRICING_WITHHELD = 0
+_OF_PRICING = re.compile(r" --(baseline-)?pricing \d+", re.ASCII)
 
 
 def without_costs(report: LossReport) -> LossReport:
     """The same report without an amount, a price, a rate or whether days are priced."""
     return structs.replace(
         report,
-        batch=structs.replace(report.batch, rates_as_of=None),
-        baseline=report.baseline and structs.replace(report.baseline, rates_as_of=None),
+        batch=_batch(report.batch),
+        baseline=report.baseline and _batch(report.baseline),
         headline=_headline(report.headline),
         waterfall=[structs.replace(step, cost_per_30_days=None) for step in report.waterfall],
         items=[_item(item) for item in report.items],
@@ -30,7 +41,12 @@ def without_costs(report: LossReport) -> LossReport:
         ],
         warnings=[notice for notice in report.warnings if notice.code not in NOTICES_OF_MONEY],
         budget=report.budget and withheld_budget(report.budget),
-        reproduce=structs.replace(report.reproduce, rate_ids=[], rates_as_of=None),
+        reproduce=structs.replace(
+            report.reproduce,
+            rate_ids=[],
+            rates_as_of=None,
+            commands=[_OF_PRICING.sub("", command) for command in report.reproduce.commands],
+        ),
     )
 
 
@@ -50,6 +66,11 @@ def withheld_budget(budget: BudgetOutcome) -> BudgetOutcome:
         cost_of_loss_per_30_days=None,
         cost_budget_per_30_days=None,
     )
+
+
+def _batch(batch: ReportBatch) -> ReportBatch:
+    """Whether it was priced again tells of money too."""
+    return structs.replace(batch, rates_as_of=None, pricing=PRICING_WITHHELD)
 
 
 def _headline(headline: Headline) -> Headline:

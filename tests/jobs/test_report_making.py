@@ -11,7 +11,7 @@ from sqlalchemy import func, select
 from service.db import reports as rows
 from service.db.engine import Database, Row
 from service.db.schedule_tables import delivery, loss_change, schedule_run
-from service.jobs import batches, deletions, report_making, run_ends
+from service.jobs import batches, deletions, delivery_plans, report_making, run_ends
 from service.jobs.run_handover import hand_over
 from service.jobs.run_starts import start_due
 from service.jobs.slot_ledger import tick
@@ -119,7 +119,7 @@ def run_row(database: Database, run_id: UUID) -> Row[Any]:
         (rows, "end"),
         (rows, "insert_changes"),
         (run_ends, "end_with_report"),
-        (run_ends.delivery_plans, "plan"),
+        (delivery_plans, "plan"),
     ],
 )
 def test_killed_anywhere_it_makes_one_report_of_the_run(
@@ -177,7 +177,7 @@ def test_a_run_that_is_late_says_so_in_its_report(database: Database) -> None:
     run = night(database, SLOT + timedelta(hours=3))
     report_making.run(database, run.report_id)
     report = document(database, run.report_id)
-    assert [warning.code for warning in report.warnings][0] == "late_run"
+    assert report.warnings[0].code == "late_run"
 
 
 def test_a_batch_that_was_deleted_fails_the_report_and_its_run(database: Database) -> None:
