@@ -135,7 +135,7 @@ def upgrade() -> None:
     )
     op.create_index("ix_schedule_run_backfill_id", "schedule_run", ["backfill_id"], unique=False)
     op.create_index("ix_schedule_run_batch_id", "schedule_run", ["batch_id"], unique=False)
-    op.create_index("ix_schedule_run_state", "schedule_run", ["state"], unique=False)
+    op.create_index("ix_schedule_run_state", "schedule_run", ["state", "created_at"], unique=False)
     op.create_table(
         "delivery",
         sa.Column("id", sa.Uuid(), nullable=False),

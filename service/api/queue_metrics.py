@@ -59,6 +59,21 @@ class _Families(Collector):
             "task",
             state.tasks_waiting,
         )
+        yield _labelled(
+            "trainard_schedule_runs", "Runs of schedules that have not ended.", "state", state.runs
+        )
+        yield _gauge(
+            "trainard_schedule_runs_due_age_seconds",
+            "For how long the oldest due run waits; 0 when none does. Backfills and paused "
+            "schedules are left out.",
+            state.runs_due_age_s,
+        )
+        yield _gauge(
+            "trainard_schedule_slots_missed",
+            f"Slots that nobody was there for and that were not run, found in the last "
+            f"{FAILED_WINDOW_S / 3600:.0f} h.",
+            state.slots_missed,
+        )
 
 
 def _gauge(name: str, text: str, value: float) -> Metric:

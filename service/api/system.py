@@ -1,6 +1,7 @@
 """The state, the limits and the description of the service."""
 
 import hashlib
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from functools import cache, partial
 from typing import Annotated, Any, Literal
@@ -30,6 +31,9 @@ from service.jobs.result_queries import MAX_FILTERS
 METRICS = "text/plain; version=0.0.4"
 TAG = "Service"
 NO_WORKERS = "no worker is alive: batches are taken, and wait until one is (trainard worker)"
+
+LATE_RUNS_S = 600.0
+LATE_RUNS = "a run of a schedule is due for {:.0f} min and has not begun: see its reason"
 
 MIB = 1024 * 1024
 
@@ -189,7 +193,7 @@ async def get_readiness(request: ApiRequest) -> ApiResponse:
             engine=engine.role,
             workers_alive=state.workers_alive,
             queue_age_s=state.queue_age_s,
-            warnings=() if state.workers_alive else (NO_WORKERS,),
+            warnings=tuple(_warnings(state)),
         )
     )
 
@@ -286,6 +290,13 @@ async def get_openapi(request: ApiRequest) -> ApiResponse:
     tag = etag_of(digest)
     unchanged = not_modified(request, tag)
     return unchanged or raw_answer(content, media_type=JSON, headers={"ETag": tag})
+
+
+def _warnings(state: QueueState) -> Iterator[str]:
+    if not state.workers_alive:
+        yield NO_WORKERS
+    if state.runs_due_age_s > LATE_RUNS_S:
+        yield LATE_RUNS.format(state.runs_due_age_s / 60)
 
 
 async def _refuse_full_disk(request: ApiRequest) -> None:

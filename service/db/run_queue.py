@@ -12,6 +12,7 @@ from service.db.schedule_tables import schedule, schedule_run
 from service.db.tables import result_summary, scenario_batch
 
 ACTIVE = ("running", "reporting")
+UNFINISHED_RUNS = ("due", *ACTIVE)
 WITH_RESULTS = ("succeeded", "partially_failed")
 
 
@@ -174,6 +175,40 @@ def cancel_waiting(
         )
     )
     return changed.rowcount
+
+
+def unfinished_runs(connection: Connection) -> dict[str, int]:
+    """How many runs of all teams are due, computing and being reported on."""
+    c = schedule_run.c
+    rows = connection.execute(
+        select(c.state, func.count().label("num_runs"))
+        .where(c.state.in_(UNFINISHED_RUNS))
+        .group_by(c.state)
+    )
+    found = {row.state: row.num_runs for row in rows}
+    return {state: found.get(state, 0) for state in UNFINISHED_RUNS}
+
+
+def oldest_due(connection: Connection) -> datetime | None:
+    """Since when the oldest run is due that nothing of its own holds back.
+
+    Runs of a backfill wait for each other, and those of a paused schedule for somebody.
+    """
+    c = schedule_run.c
+    query = (
+        select(func.min(c.created_at))
+        .join(schedule, schedule.c.id == c.schedule_id)
+        .where(c.state == "due", c.backfill_id.is_(None), schedule.c.paused_at.is_(None))
+    )
+    found: datetime | None = connection.scalar(query)
+    return found
+
+
+def num_missed(connection: Connection, since: datetime) -> int:
+    """How many slots were found missed since then, and not run."""
+    c = schedule_run.c
+    query = select(func.count()).where(c.state == "misfired", c.created_at >= since)
+    return connection.scalar(query) or 0
 
 
 def _of_backfill(backfill_id: UUID | None) -> Any:

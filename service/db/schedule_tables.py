@@ -100,7 +100,7 @@ schedule_run = Table(
     Column("started_at", UtcDateTime),
     Column("ended_at", UtcDateTime),
     UniqueConstraint("schedule_id", "scheduled_for"),
-    Index("ix_schedule_run_state", "state"),
+    Index("ix_schedule_run_state", "state", "created_at"),
     Index("ix_schedule_run_batch_id", "batch_id"),
     Index("ix_schedule_run_backfill_id", "backfill_id"),
 )

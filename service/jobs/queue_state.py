@@ -5,7 +5,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from service.db import queue_state, workers
+from service.db import queue_state, run_queue, workers
 from service.db.batches import UNFINISHED
 from service.db.engine import Connection, Row
 from service.jobs.sweeper import UNSEEN_S
@@ -30,6 +30,9 @@ class QueueState(Struct, frozen=True, kw_only=True):
     points_per_second: float
     workers_alive: int
     tasks_waiting: dict[str, int]
+    runs: dict[str, int]
+    runs_due_age_s: float
+    slots_missed: int
 
 
 class WorkerOut(Struct, frozen=True, kw_only=True):
@@ -61,6 +64,7 @@ def read_queue_state(connection: Connection, now: datetime) -> QueueState:
     found = {row.state: row for row in queue_state.unfinished_batches(connection)}
     done = queue_state.points_recorded(connection, now - timedelta(seconds=RATE_WINDOW_S))
     failed_since = now - timedelta(seconds=FAILED_WINDOW_S)
+    due_since = run_queue.oldest_due(connection)
     return QueueState(
         batches={state: found[state].num_batches if state in found else 0 for state in UNFINISHED},
         queue_age_s=(
@@ -76,6 +80,9 @@ def read_queue_state(connection: Connection, now: datetime) -> QueueState:
         tasks_waiting={
             task.name: len(task.unsent(connection, _NO_VERSION)) for task in TASKS.values()
         },
+        runs=run_queue.unfinished_runs(connection),
+        runs_due_age_s=0.0 if due_since is None else max(0.0, (now - due_since).total_seconds()),
+        slots_missed=run_queue.num_missed(connection, failed_since),
     )
 
 

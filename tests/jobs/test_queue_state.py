@@ -10,8 +10,15 @@ from service.db.engine import Database
 from service.db.tables import scenario_batch
 from service.jobs import batch_runs, deletions
 from service.jobs.queue_state import QueueState, list_workers, read_queue_state
+from service.jobs.run_handover import hand_over
+from service.jobs.run_starts import start_due
+from service.jobs.slot_ledger import tick
 from service.jobs.tasks import TASKS
+from service.settings import Limits
 from tests.jobs.batch_bodies import ACTOR, cancel, item, run, speeds, submit
+from tests.jobs.completed import complete
+from tests.jobs.ledger_bodies import add_schedule
+from tests.jobs.ledger_bodies import change as change_schedule
 
 NOW = datetime(2026, 12, 1, 3, 0, tzinfo=UTC)
 GRID = item(axes=[speeds(120_000)])
@@ -52,6 +59,9 @@ def test_an_empty_service_has_only_zeros(database: Database) -> None:
         points_per_second=0.0,
         workers_alive=0,
         tasks_waiting=dict.fromkeys(TASKS, 0),
+        runs={"due": 0, "running": 0, "reporting": 0},
+        runs_due_age_s=0.0,
+        slots_missed=0,
     )
 
 
@@ -159,3 +169,28 @@ def test_a_scrape_reads_the_ledger_by_its_indexes_only(sqlite_database: Database
         for statement, parameters in statements:
             plan = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", parameters).all()
             assert all("USING" in row.detail and "INDEX" in row.detail for row in plan), plan
+
+
+def test_runs_that_are_due_and_slots_that_were_missed_are_counted(database: Database) -> None:
+    begun = NOW - timedelta(days=3)
+    schedules = [
+        add_schedule(database, begun, slug=slug, zone="UTC", misfire_policy=policy)
+        for slug, policy in (("latest", "run_latest"), ("skip", "skip"), ("paused", "run_all"))
+    ]
+    tick(database, NOW - timedelta(minutes=20))
+    # Of three slots each: the newest is due, none is, and all are.
+    state = state_at(database)
+    assert state.runs == {"due": 4, "running": 0, "reporting": 0}
+    assert (state.runs_due_age_s, state.slots_missed) == (1_200, 5)
+    for schedule_id in schedules[1:]:
+        change_schedule(database, schedule_id, paused_at=NOW)
+    start_due(database, Limits(), NOW)
+    state = state_at(database)
+    # Those of the paused schedule wait for somebody.
+    assert state.runs == {"due": 3, "running": 1, "reporting": 0}
+    assert state.runs_due_age_s == 0
+    complete(database)
+    hand_over(database, NOW)
+    assert state_at(database).runs == {"due": 3, "running": 0, "reporting": 1}
+    assert state_at(database).tasks_waiting["report"] == 1
+    assert state_at(database, NOW + timedelta(days=1)).slots_missed == 0
