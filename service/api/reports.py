@@ -34,6 +34,7 @@ from service.reports.loss_report import LossReport
 from service.reports.report_formats import FORMATS
 
 TAG = "Reports"
+CHARSET: Final = "; charset=utf-8"
 MEDIA_TYPES: Final = tuple(
     dict.fromkeys(one.media_type.partition(";")[0] for one in FORMATS.values())
 )
@@ -229,7 +230,9 @@ async def read_report(request: ApiRequest) -> ApiResponse:
     }
     if query.format == "html":
         headers["Content-Security-Policy"] = content_policy(content)
-    return raw_answer(content, media_type=shape.media_type, headers=headers)
+    # Litestar says the charset of texts itself.
+    media_type = shape.media_type.replace(CHARSET, "")
+    return raw_answer(content, media_type=media_type, headers=headers)
 
 
 @operation(
