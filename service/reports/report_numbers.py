@@ -5,6 +5,7 @@ use: whole GPU-hours from 1 000 on, one decimal from 10 on, three digits below.
 """
 
 import math
+import re
 from datetime import UTC, date, datetime
 from decimal import ROUND_HALF_EVEN, Decimal, localcontext
 
@@ -19,6 +20,8 @@ _MOST_DIGITS = 8
 _MOST_DECIMALS = 3
 # An amount has up to 400 characters.
 _PRECISION = 450
+# CLDR sets a currency off that ends in a letter: KWD 1.00, but £1.00
+_LETTER_BEFORE_DIGIT = re.compile(r"(?<=[A-Za-z])(?=[0-9])")
 
 
 class Numbers(Struct, frozen=True):
@@ -64,15 +67,14 @@ class Numbers(Struct, frozen=True):
         )
         with localcontext() as context:
             context.prec = _PRECISION
-            return _typeset(
-                numbers.format_currency(
-                    Decimal(amount.amount),
-                    amount.currency,
-                    format=pattern,
-                    locale=self.locale,
-                    currency_digits=False,
-                )
+            shown = numbers.format_currency(
+                Decimal(amount.amount),
+                amount.currency,
+                format=pattern,
+                locale=self.locale,
+                currency_digits=False,
             )
+        return _typeset(_LETTER_BEFORE_DIGIT.sub("\N{NO-BREAK SPACE}", shown))
 
     def signed_money(self, amount: Money) -> str:
         """A difference of money."""

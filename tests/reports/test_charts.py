@@ -1,0 +1,85 @@
+from service.reports.charts import (
+    COLOURS,
+    NARROW,
+    WIDE,
+    Bar,
+    Spec,
+    bars,
+    printable,
+    shortened,
+)
+
+ROWS = [
+    Bar("Held", 0.0, 100.0, "100", "held"),
+    Bar("Slow GPUs", 100.0, 60.0, "40 (40.0%)", "loss"),
+    Bar("Useful compute", 0.0, 60.0, "60", "held", 50.0, 80.0),
+]
+
+
+def values(spec: Spec) -> list[Spec]:
+    found: list[Spec] = spec["data"]["values"]
+    return found
+
+
+def test_bars_are_the_rows_in_their_order() -> None:
+    spec = bars(ROWS, connected=True)
+    assert spec["$schema"] == "https://vega.github.io/schema/vega-lite/v6.json"
+    assert [row["label"] for row in values(spec)] == ["Held", "Slow GPUs", "Useful compute"]
+    assert [(row["start"], row["end"]) for row in values(spec)] == [(0, 100), (100, 60), (0, 60)]
+    # A waterfall: each bar but the last one leads to the next
+    assert [row.get("next") for row in values(spec)] == [1, 2, None]
+    assert [row.get("low") for row in values(spec)] == [None, None, 50.0]
+    assert [layer["mark"]["type"] for layer in spec["layer"]] == [
+        "bar",
+        "rule",
+        "rule",
+        "rule",
+        "tick",
+        "tick",
+        "text",
+        "text",
+    ]
+
+
+def test_layers_are_only_those_that_are_needed() -> None:
+    spec = bars(ROWS[:2])
+    assert [layer["mark"]["type"] for layer in spec["layer"]] == ["bar", "rule", "text", "text"]
+    assert "next" not in values(spec)[0]
+
+
+def test_pairs_are_closer_to_each_other() -> None:
+    assert bars(ROWS, is_paired=True)["height"]["step"] < bars(ROWS)["height"]["step"]
+
+
+def test_the_telephone_gets_the_same_bars_on_less_space() -> None:
+    wide, narrow = bars(ROWS, WIDE), bars(ROWS, NARROW)
+    sizes = [
+        spec["padding"]["left"] + spec["width"] + spec["padding"]["right"]
+        for spec in (wide, narrow)
+    ]
+    assert sizes == [770, 350]
+    assert [row["end"] for row in values(wide)] == [row["end"] for row in values(narrow)]
+
+
+def test_every_colour_means_one_thing() -> None:
+    assert len(set(COLOURS.values())) == len(COLOURS)
+    scale = bars(ROWS)["layer"][0]["encoding"]["color"]["scale"]
+    assert dict(zip(scale["domain"], scale["range"], strict=True)) == {
+        tone: COLOURS[tone] for tone in ("held", "nominal", "loss", "gain", "past", "new")
+    }
+
+
+def test_long_labels_are_shortened_between_characters() -> None:
+    assert shortened("Slow GPUs", 9) == "Slow GPUs"
+    assert shortened("Slow GPUs of one node", 11) == "Slow GPUs…"
+    # Wide characters take two columns
+    assert shortened("中文中文", 8) == "中文中文"
+    assert shortened("中文中文", 7) == "中文中…"
+    assert shortened("🧮🧮🧮", 5) == "🧮🧮…"
+
+
+def test_what_cannot_be_printed_is_left_out() -> None:
+    assert printable("a\u202e\u0007b\n") == "ab"
+    assert shortened("a\u202eb", 2) == "ab"
+    labels = [row["label"] for row in values(bars([Bar("x" * 99, 0, 1, "y" * 99, "loss")]))]
+    assert labels == ["x" * 30 + "…"]

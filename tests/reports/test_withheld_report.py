@@ -1,0 +1,79 @@
+import json
+
+import pytest
+from msgspec import structs
+
+from service.reports.loss_report import BudgetOutcome, ReportNotice
+from service.reports.money import Money
+from service.reports.report_table import report_json
+from service.reports.withheld_report import withheld_budget, without_costs
+from tests.reports import loss_reports
+
+BUDGET = Money(amount="10.00", currency="EUR")
+
+
+def test_no_amount_price_or_rate_is_left() -> None:
+    report = loss_reports.realistic()
+    priced = ReportNotice(code="unpriced_days", detail="Days without a rate: 3", params={"days": 3})
+    report = structs.replace(report, warnings=[priced, *report.warnings])
+    text = report_json(without_costs(report)).decode()
+    assert '"amount"' in report_json(report).decode()
+    for trace in ('"amount"', "0199c0de-0000-7000-8000-0000000000a", "Days without", '"priced"'):
+        assert trace not in text, trace
+    seen = json.loads(text)
+    assert seen["headline"]["cost_status"] == "withheld"
+    assert {item["unpriced_days"] for item in seen["items"]} == {None}
+    assert seen["items"][0]["cost_change"]["status"] == "withheld"
+    assert seen["reproduce"]["rate_ids"] == []
+    assert [notice["code"] for notice in seen["warnings"]] == [
+        "failed_points",
+        "a_code_of_tomorrow",
+    ]
+
+
+def test_gpu_hours_stay_as_they_are() -> None:
+    report = loss_reports.realistic()
+    seen = without_costs(report)
+    assert [item.gpu_hours_lost for item in seen.items] == [
+        item.gpu_hours_lost for item in report.items
+    ]
+    assert seen.headline.volume == report.headline.volume
+    assert seen.headline.gpu_hours_lost_change == report.headline.gpu_hours_lost_change
+    assert without_costs(seen) == seen
+
+
+def test_what_is_not_there_stays_away() -> None:
+    seen = without_costs(loss_reports.without_baseline())
+    assert seen.baseline is None
+    assert seen.budget is None
+    assert seen.headline.cost_of_loss_change is None
+    assert seen.items[0].cost_change is None
+
+
+@pytest.mark.parametrize(
+    ("lost", "allowed", "money", "status", "seen_lost"),
+    [
+        (50.0, 40.0, None, "over", 50.0),
+        (50.0, 60.0, None, "within", 50.0),
+        # GPU-hours alone say so
+        (50.0, 40.0, BUDGET, "over", 50.0),
+        # Money may have had a part in it
+        (50.0, 60.0, BUDGET, "withheld", 50.0),
+        (50.0, None, BUDGET, "withheld", None),
+    ],
+)
+def test_a_status_that_money_had_a_part_in_is_withheld(
+    lost: float, allowed: float | None, money: Money | None, status: str, seen_lost: float | None
+) -> None:
+    outcome = BudgetOutcome(
+        status="over" if allowed is not None and lost > allowed else "within",
+        gpu_hours_lost_per_30_days=lost,
+        gpu_hours_budget_per_30_days=allowed,
+        cost_of_loss_per_30_days=money,
+        cost_budget_per_30_days=money,
+    )
+    seen = withheld_budget(outcome)
+    assert seen.status == status
+    assert seen.gpu_hours_lost_per_30_days == seen_lost
+    assert seen.cost_budget_per_30_days is None
+    assert seen.cost_of_loss_per_30_days is None
