@@ -8,7 +8,7 @@ from babel.numbers import format_decimal, format_percent
 from msgspec import Struct
 
 from service.jobs.schedule_documents import ChangeThreshold, DeliveryIn, Language
-from service.reports.loss_report import BudgetOutcome, Headline, LossReport
+from service.reports.loss_report import BudgetOutcome, LossReport
 from service.reports.money import Money
 
 MAX_CAUSE_LENGTH: Final = 600
@@ -90,7 +90,7 @@ def decide(
     if delivery.when == "always":
         return Decision(send=True, reason=_say(language, "always"))
     if delivery.when == "not_empty":
-        return _unless_empty(language, report.headline)
+        return _unless_empty(language, report)
     return _on_change(language, report, delivery.threshold or ChangeThreshold())
 
 
@@ -123,10 +123,10 @@ def _over(outcome: BudgetOutcome | None, language: Language) -> str | None:
     return _say(language, "over_cost", **amounts)
 
 
-def _unless_empty(language: Language, headline: Headline) -> Decision:
-    if headline.items == 0:
+def _unless_empty(language: Language, report: LossReport) -> Decision:
+    if all(item.missing is not None for item in report.items):
         return Decision(send=False, reason=_say(language, "no_result"))
-    lost = headline.gpu_hours_lost_per_30_days
+    lost = report.headline.gpu_hours_lost_per_30_days
     if lost == 0:
         return Decision(send=False, reason=_say(language, "nothing_lost"))
     return Decision(send=True, reason=_say(language, "not_empty", lost=hours_text(lost, language)))
@@ -137,11 +137,10 @@ def _on_change(language: Language, report: LossReport, threshold: ChangeThreshol
         return Decision(send=True, reason=_say(language, "no_baseline"))
     headline = report.headline
     change = headline.gpu_hours_lost_change
-    appeared = headline.items - headline.items_compared
-    gone = sum(mover.kind == "gone" for mover in report.movers)
-    if appeared or gone:
-        reason = _say(language, "others", appeared=str(appeared), gone=str(gone))
-        return Decision(send=True, reason=reason)
+    for notice in report.warnings:
+        if notice.code == "unmatched_items":
+            others = {name: str(notice.params[name]) for name in ("appeared", "gone")}
+            return Decision(send=True, reason=_say(language, "others", **others))
     if change is None or change.difference is None or headline.items_compared == 0:
         return Decision(send=True, reason=_say(language, "not_compared"))
     difference, relative = change.difference, change.relative
@@ -191,7 +190,9 @@ def _percent(fraction: float, language: Language, *, signed: bool = False) -> st
 
 
 def _money_text(money: Money, language: Language) -> str:
-    amount = format_decimal(Decimal(money.amount), locale=language, decimal_quantization=False)
+    _, _, decimals = money.amount.partition(".")
+    pattern = "#,##0" + ("." + "0" * len(decimals) if decimals else "")
+    amount = format_decimal(Decimal(money.amount), format=pattern, locale=language)
     return f"{amount}\N{NO-BREAK SPACE}{money.currency}"
 
 
