@@ -57,6 +57,8 @@ SHOWING = {
     "export_lines",
     "export_comparison",
     "download_export",
+    "get_report",
+    "read_report",
 }
 # Of workflows that nobody makes: what waits for them is there for `worker`.
 LATER_VERSION = 1_000_000
