@@ -129,13 +129,10 @@ def shortened(text: str, most: int) -> str:
     shown = printable(text)
     if sum(map(_columns, shown)) <= most:
         return shown
-    kept, left = [], most - 1
-    for letter in shown:
-        left -= _columns(letter)
-        if left < 0:
-            break
-        kept.append(letter)
-    return "".join(kept).rstrip() + "\N{HORIZONTAL ELLIPSIS}"
+    kept = shown[:most]
+    while sum(map(_columns, kept)) > most - 1:
+        kept = kept[:-1]
+    return kept.rstrip() + "\N{HORIZONTAL ELLIPSIS}"
 
 
 def _columns(letter: str) -> int:

@@ -1,0 +1,110 @@
+from msgspec import structs
+
+from service.reports import item_views
+from service.reports.language import words
+from tests.reports import loss_reports
+
+ENGLISH = words("en")
+MINUS = "\N{MINUS SIGN}"
+
+
+def test_movers_go_to_both_sides() -> None:
+    figure = item_views.movers_figure(loss_reports.realistic(), ENGLISH)
+    assert figure is not None
+    assert [(bar.label, bar.text, bar.tone) for bar in figure.bars[:2]] == [
+        ("H100 production", "+20,885 (+13.6%)", "loss"),
+        ("H100 vision", f"{MINUS}7,436 ({MINUS}23.7%)", "gain"),
+    ]
+    assert [entry.text for entry in figure.legend] == ["more is lost", "less is lost"]
+    assert figure.description == (
+        "Largest change: H100 production with +20,885 GPU-hours in 30 days."
+    )
+
+
+def test_losers_have_their_range() -> None:
+    report = loss_reports.realistic()
+    figure = item_views.items_figure(report, ENGLISH)
+    assert figure is not None
+    first = figure.bars[0]
+    assert (first.label, first.text) == ("B200 pre-training", "256,922 (17.4%)")
+    lost = report.items[2].gpu_hours_lost
+    assert lost is not None
+    assert (first.low, first.high) == (0.93 * lost, 1.08 * lost)
+    assert [entry.tone for entry in figure.legend] == ["loss", "range"]
+
+
+def test_a_loss_without_what_is_held_has_no_share() -> None:
+    report = loss_reports.realistic()
+    odd = structs.replace(report.items[0], gpu_hours_available=None)
+    figure = item_views.items_figure(structs.replace(report, items=[odd]), ENGLISH)
+    assert figure is not None
+    assert figure.bars[0].text == "174,041"
+
+
+def test_profiles_stand_before_and_now() -> None:
+    report = loss_reports.realistic()
+    nameless = structs.replace(report.items[1], profile=None)
+    pair = structs.replace(report, items=[report.items[0], nameless])
+    figure = item_views.profiles_figure(pair, ENGLISH)
+    assert figure is not None
+    assert figure.is_paired
+    assert [(bar.label, bar.text, bar.tone) for bar in figure.bars] == [
+        ("prod-h100", "153,156", "past"),
+        ("", "174,041 (+20,885)", "new"),
+        ("", "", "past"),
+        ("without a profile", "41,243", "past"),
+        ("", f"38,908 ({MINUS}2,335)", "new"),
+    ]
+    table = item_views.profiles_table(pair, ENGLISH)
+    assert table is not None
+    assert [cell.text for cell in table.rows[1]] == [
+        "without a profile",
+        "41,243",
+        "38,908",
+        f"{MINUS}2,335",
+    ]
+    one = structs.replace(report, items=[report.items[0]])
+    assert item_views.profiles_figure(one, ENGLISH) is None
+    assert item_views.profiles_table(one, ENGLISH) is None
+
+
+def test_items_show_their_error_and_no_digit_more() -> None:
+    table = item_views.items_table(loss_reports.realistic(), ENGLISH)
+    drawn = next(row for row in table.rows if row[0].text == "H100 research")
+    assert (drawn[4].text, drawn[4].note) == ("38,900", "± 160")
+    assert drawn[6].text == f"{MINUS}2,300"
+    assert drawn[8].text == "Monte Carlo"
+    assert table.note == ""
+
+
+def test_remedies_say_of_which_item_where_there_are_several() -> None:
+    report = loss_reports.realistic()
+    figure = item_views.remedies_figure(report, ENGLISH)
+    assert figure is not None
+    assert [bar.text for bar in figure.bars] == [
+        "156,637",
+        "53,953 (count=8)",
+        "10,442",
+        "38,300 (steps=4)",
+    ]
+    first, *others = report.remedies
+    other = structs.replace(
+        first,
+        custom_id="else",
+        name="",
+        gpu_hours_given_back=-7.0,
+        gpu_hours_given_back_per_30_days=-30.0,
+        gpu_hours_given_back_se=7.0,
+    )
+    nothing = structs.replace(others[2], gpu_hours_given_back=0.0)
+    several = structs.replace(report, remedies=[first, other, nothing])
+    figure = item_views.remedies_figure(several, ENGLISH)
+    assert figure is not None
+    assert [(bar.text, bar.tone) for bar in figure.bars[:2]] == [
+        ("156,637 (H100 production)", "gain"),
+        (f"{MINUS}30 (else)", "loss"),
+    ]
+    table = item_views.remedies_table(several, ENGLISH)
+    assert table is not None
+    # On 30 days, as what is given back is
+    assert (table.rows[1][2].text, table.rows[1][2].note) == (f"{MINUS}30", "± 30")
