@@ -49,11 +49,14 @@ class World:
                     **identity,
                 )
             )
+        self._num_runs = 0
         self.run_id = self.new_run()
 
-    def new_run(self, days: int = 0) -> UUID:
+    def new_run(self) -> UUID:
+        """A run of the next night."""
         run_id: UUID = uuid_utils.compat.uuid7()
-        slot = NOW - timedelta(minutes=31) + timedelta(days=days)
+        slot = NOW - timedelta(minutes=31) + timedelta(days=self._num_runs)
+        self._num_runs += 1
         with self.database.write() as connection:
             connection.execute(
                 insert(schedule_run).values(

@@ -204,7 +204,7 @@ def test_planned_twice_is_planned_once(database: Database) -> None:
     assert all(row.message_id.startswith("msg_") and "." not in row.message_id for row in first)
     assert world.plan(FOLDER, {**FOLDER, "when": "not_empty"}, made=made) == first
     # Another run is another message.
-    assert len(world.plan(FOLDER, made=made, run_id=world.new_run(1))) == 3
+    assert len(world.plan(FOLDER, made=made, run_id=world.new_run())) == 3
 
 
 def test_what_is_not_sent_is_in_the_log_with_the_reason(database: Database) -> None:
@@ -271,7 +271,7 @@ def test_without_include_costs_no_money_is_in_it(database: Database) -> None:
     # The endpoint has the last word.
     endpoint = world.endpoint("https://hooks.example.org/y")
     wanted = {"kind": "webhook", "endpoint_id": str(endpoint.id), "include_costs": True}
-    row = world.plan(wanted, made=world.store(made), run_id=world.new_run(1))[-1]
+    row = world.plan(wanted, made=world.store(made), run_id=world.new_run())[-1]
     assert b"amount" not in row.payload
     assert not row.include_costs
 
