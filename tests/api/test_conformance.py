@@ -17,6 +17,7 @@ import msgspec
 import pytest
 
 from service.api.examples import BATCH_EXAMPLES
+from service.api.schedules import SCHEDULE_EXAMPLES
 from service.cli.child_service import running_service
 from service.db.engine import Database
 from service.jobs.scopes import ROLES, Role
@@ -51,7 +52,7 @@ enabled = false
 
 # Likewise what makes profiles, revisions and batches.
 [[operations]]
-include-path-regex = "^/v1/(cluster-profiles(/[^/]+/revisions)?|scenario-batches|schedules(/[^/]+)?)$"
+include-path-regex = "^/v1/(cluster-profiles(/.+/revisions)?|scenario-batches|schedules(/[^/]+)?)$"
 include-method = ["POST", "PATCH"]
 
 [operations.phases.coverage]
@@ -196,6 +197,27 @@ def test_operations_on_stored_results_keep_their_promises(service: Service, tmp_
         parameters + CONFIGURATION,
         *("--phases", "coverage,fuzzing"),
         *("--include-path-regex", "batches/|results|compar|export|history"),
+    )
+
+
+def test_schedules_that_are_there_keep_their_promises(service: Service, tmp_path: Path) -> None:
+    """All but its own deletion, which would leave nothing to ask about."""
+    example = next(iter(SCHEDULE_EXAMPLES.values()))
+    with httpx.Client(base_url=service.address, headers=service.keys["planner"]) as client:
+        made = client.post("/v1/schedules", json={**example, "slug": "conforming"})
+        assert made.status_code == 201, made.text
+    parameters = """
+[parameters]
+"path.schedule" = "conforming"
+"""
+    conform(
+        service,
+        "planner",
+        tmp_path,
+        parameters + CONFIGURATION,
+        *("--phases", "examples,coverage,fuzzing"),
+        *("--include-path-regex", "schedules"),
+        *("--exclude-operation-id", "delete_schedule"),
     )
 
 
