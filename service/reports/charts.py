@@ -7,7 +7,7 @@ Colours are those of `COLOURS`, by name of what they mean.
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
-from unicodedata import east_asian_width
+from unicodedata import category, east_asian_width
 
 from msgspec import Struct
 
@@ -55,7 +55,7 @@ class Width(Struct, frozen=True):
     text_columns: int
 
 
-WIDE = Width("wide", 225, 335, 200, 13, 31, 28)
+WIDE = Width("wide", 225, 335, 200, 13, 31, 24)
 NARROW = Width("narrow", 116, 98, 126, 11, 16, 18)
 _ROW = 27
 _PAIRED_ROW = 15
@@ -117,14 +117,17 @@ def bars(
 
 
 def printable(text: str) -> str:
-    """The text without what cannot be printed: control characters, reversals of direction."""
-    return "".join(letter for letter in text if letter.isprintable())
+    """The text without what cannot be printed: control characters, reversals of direction.
+
+    Spaces stay, also those that do not break a line.
+    """
+    return "".join(letter for letter in text if letter.isprintable() or category(letter) == "Zs")
 
 
 def shortened(text: str, most: int) -> str:
     """At most so many columns, with dots where something is left out; only what can be printed.
 
-    The renderer would cut in the middle of a character and die of it.
+    The renderer dies of control characters, and fails where it cuts a character in two.
     """
     shown = printable(text)
     if sum(map(_columns, shown)) <= most:

@@ -80,6 +80,8 @@ def test_long_labels_are_shortened_between_characters() -> None:
 
 def test_what_cannot_be_printed_is_left_out() -> None:
     assert printable("a\u202e\u0007b\n") == "ab"
+    # French groups digits by a space that does not break
+    assert printable("256\u202f922 (17,4\u00a0%)") == "256\u202f922 (17,4\u00a0%)"
     assert shortened("a\u202eb", 2) == "ab"
     labels = [row["label"] for row in values(bars([Bar("x" * 99, 0, 1, "y" * 99, "loss")]))]
     assert labels == ["x" * 30 + "…"]
