@@ -170,7 +170,57 @@ def _create_backfill(schedule: str) -> Call:
     return "POST", f"{SCHEDULES}/{schedule}/backfills", {"json": days}
 
 
+ENDPOINTS, DELIVERIES = "/v1/webhook-endpoints", "/v1/deliveries"
+
+
+def _endpoint_body(world: World) -> dict[str, Any]:
+    return {"name": world.unique(), "url": "https://hooks.invalid/x"}
+
+
+def _on_endpoint(method: str, suffix: str, **arguments: Any) -> Request:
+    """A change of a webhook endpoint: one of its own for each request."""
+
+    def own(world: World) -> Call:
+        path = f"{ENDPOINTS}/{world.new_endpoint()}"
+        return method, path + suffix, {"headers": world.etag(path), **arguments}
+
+    def foreign(world: World) -> Call:
+        path = f"{ENDPOINTS}/{world.endpoint}"
+        return method, path + suffix, {"headers": ANY_VERSION, **arguments}
+
+    return Request(own=own, foreign=foreign)
+
+
+def _on_delivery(suffix: str, *, ended: bool) -> Request:
+    """A change of a delivery that waits, or was called off."""
+
+    def own(world: World) -> Call:
+        path = f"{DELIVERIES}/{world.new_delivery()}"
+        if ended:
+            world.admin("POST", f"{path}/cancellation")
+        return "POST", path + suffix, {}
+
+    def foreign(world: World) -> Call:
+        return "POST", f"{DELIVERIES}/{world.delivery}{suffix}", {}
+
+    return Request(own=own, foreign=foreign)
+
+
 REQUESTS: dict[str, Request] = {
+    "create_webhook_endpoint": Request(
+        own=lambda world: ("POST", ENDPOINTS, {"json": _endpoint_body(world)})
+    ),
+    "list_webhook_endpoints": _get(ENDPOINTS),
+    "get_webhook_endpoint": _get(ENDPOINTS + "/{world.endpoint}"),
+    "list_endpoint_deliveries": _get(ENDPOINTS + "/{world.endpoint}/deliveries"),
+    "change_webhook_endpoint": _on_endpoint("PATCH", "", json={"enabled": False}),
+    "delete_webhook_endpoint": _on_endpoint("DELETE", ""),
+    "rotate_webhook_secret": _on_endpoint("POST", "/secret-rotation"),
+    "test_webhook_endpoint": _on_endpoint("POST", "/test"),
+    "list_deliveries": _get(DELIVERIES),
+    "get_delivery": _get(DELIVERIES + "/{world.delivery}"),
+    "replay_delivery": _on_delivery("/replay", ended=True),
+    "cancel_delivery": _on_delivery("/cancellation", ended=False),
     "get_health": _get("/healthz"),
     "get_readiness": _get("/readyz"),
     "get_metrics": _get("/metrics"),

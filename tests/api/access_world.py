@@ -30,11 +30,14 @@ class World:
         self.report = self.new_report()
         self.schedule = self.new_schedule()
         self.run, self.backfill = self.new_runs(self.schedule)
+        self.endpoint = self.new_endpoint()
+        self.delivery = self.new_delivery()
 
     @property
     def marks(self) -> list[str]:
         """Texts that nobody of another team may ever read."""
-        return [self.name, self.rate, self.batch, self.export, self.report]
+        ids = [self.rate, self.batch, self.export, self.report, self.endpoint, self.delivery]
+        return [self.name, *ids]
 
     def admin(self, method: str, path: str, **arguments: Any) -> httpx.Response:
         headers = {**self.headers, **arguments.pop("headers", {})}
@@ -119,6 +122,19 @@ class World:
         self.admin("POST", "/v1/schedules", json=body)
         slug: str = body["slug"]
         return slug
+
+    def new_endpoint(self) -> str:
+        # Nothing is ever reached under such a name.
+        body = {"name": self.name, "url": "https://hooks.invalid/x"}
+        made = self.admin("POST", "/v1/webhook-endpoints", json=body)
+        endpoint_id: str = made.json()["id"]
+        return endpoint_id
+
+    def new_delivery(self) -> str:
+        """A message that waits, as its endpoint is not there."""
+        made = self.admin("POST", f"/v1/webhook-endpoints/{self.endpoint}/test")
+        delivery_id: str = made.json()["id"]
+        return delivery_id
 
     def etag(self, path: str) -> dict[str, str]:
         return {"If-Match": self.admin("GET", path).headers["etag"]}

@@ -263,7 +263,44 @@ def of_key(place: Place, method: str, suffix: str, **arguments: Any) -> tuple[ht
     return answer, f"api-key/{made['public_id']}"
 
 
+ENDPOINTS, DELIVERIES = "/v1/webhook-endpoints", "/v1/deliveries"
+
+
+def endpoint_body(place: Place) -> dict[str, Any]:
+    # Nothing is ever reached under such a name.
+    return {"name": place.unique("hook"), "url": "https://hooks.invalid/x"}
+
+
+def of_endpoint(
+    place: Place, method: str, suffix: str, **arguments: Any
+) -> tuple[httpx.Response, str]:
+    made = place.send("POST", ENDPOINTS, json=endpoint_body(place)).json()
+    path = f"{ENDPOINTS}/{made['id']}"
+    answer = place.send(method, path + suffix, headers=place.etag(path), **arguments)
+    return answer, f"webhook-endpoint/{made['id']}"
+
+
+def of_delivery(place: Place, *suffixes: str) -> tuple[httpx.Response, str]:
+    answer, _ = of_endpoint(place, "POST", "/test")
+    path = f"{DELIVERIES}/{answer.json()['id']}"
+    for suffix in suffixes:
+        answer = place.send("POST", path + suffix)
+    return answer, "delivery/{id}"
+
+
 CHANGES: dict[str, Change] = {
+    "create_webhook_endpoint": lambda place: (
+        place.send("POST", ENDPOINTS, json=endpoint_body(place)),
+        "webhook-endpoint/{id}",
+    ),
+    "change_webhook_endpoint": lambda place: of_endpoint(
+        place, "PATCH", "", json={"enabled": False}
+    ),
+    "delete_webhook_endpoint": lambda place: of_endpoint(place, "DELETE", ""),
+    "rotate_webhook_secret": lambda place: of_endpoint(place, "POST", "/secret-rotation"),
+    "test_webhook_endpoint": lambda place: of_endpoint(place, "POST", "/test"),
+    "cancel_delivery": lambda place: of_delivery(place, "/cancellation"),
+    "replay_delivery": lambda place: of_delivery(place, "/cancellation", "/replay"),
     "create_profile": create_profile,
     "revise_profile": revise_profile,
     "archive_profile": archive_profile,
@@ -312,6 +349,9 @@ CHANGES: dict[str, Change] = {
     "revoke_api_key": lambda place: of_key(place, "POST", "/revocation"),
 }
 DOCUMENT_CHANGES = {
+    "change_webhook_endpoint": "enabled",
+    "cancel_delivery": "state",
+    "replay_delivery": "state",
     "revise_profile": "name",
     "archive_profile": "archived_at",
     "restore_profile": "archived_at",
