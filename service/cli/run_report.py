@@ -55,7 +55,11 @@ class MoneyType(click.ParamType[Document]):
 @click.command("run-report")
 @click.argument("schedule", required=False, metavar="[SCHEDULE]")
 @click.option(
-    "--batch", "file", type=click.File("rb"), metavar="FILE", help="A batch, instead of a schedule."
+    "--batch",
+    "file",
+    type=click.File("rb", lazy=True),
+    metavar="FILE",
+    help="A batch, instead of a schedule; `-` reads standard input.",
 )
 @click.option("--baseline", type=click.UUID, metavar="BATCH", help="What --batch is compared with.")
 @click.option(

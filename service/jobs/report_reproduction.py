@@ -15,7 +15,8 @@ from service.reports.report_sides import ReportSide
 
 # What the commands expect in the environment: the address of the service
 ADDRESS: Final = "$TRAINARD_URL"
-AUTHORIZATION: Final = '-H "Authorization: Bearer $TRAINARD_API_KEY"'
+# A service that is open for a first try knows no key, and refuses one: then none is sent.
+CURL: Final = 'curl -sSf -H "${TRAINARD_API_KEY:+Authorization: Bearer $TRAINARD_API_KEY}"'
 
 
 def reproduction_of(
@@ -23,8 +24,7 @@ def reproduction_of(
 ) -> Reproduce:
     """The commands, and what they rest on.
 
-    Set `TRAINARD_URL` (http://127.0.0.1:8000) and `TRAINARD_API_KEY` (any word where the service
-    knows no keys) before.
+    Set `TRAINARD_URL` (http://127.0.0.1:8000), and `TRAINARD_API_KEY` where keys are demanded.
     """
     batch, prices = read.batch, read.prices
     return Reproduce(
@@ -49,8 +49,8 @@ def _stored(report_id: UUID, read: ReadBatch) -> list[str]:
     """The numbers as they are stored: the report and the results it is made of."""
     results = f"{ADDRESS}/v1/scenario-batches/{read.batch.id}/results"
     return [
-        f'curl -sS {AUTHORIZATION} "{ADDRESS}/v1/reports/{report_id}/content?format=json"',
-        f'curl -sS {AUTHORIZATION} "{results}?order_by=-gpu_hours_lost"',
+        f'{CURL} "{ADDRESS}/v1/reports/{report_id}/content?format=json"',
+        f'{CURL} "{results}?order_by=-gpu_hours_lost"',
     ]
 
 
@@ -63,7 +63,7 @@ def _computed_again(read: ReadBatch, side: ReportSide) -> Sequence[str]:
     scenario = normalised(scenario_of(row, losing.found.point))
     plain = shlex.quote(msgspec.json.encode(scenario).decode())
     whole = shlex.quote(msgspec.json.encode({"scenario": scenario}).decode())
-    post = f"curl -sS {AUTHORIZATION} -H 'Content-Type: application/json'"
+    post = f"{CURL} -H 'Content-Type: application/json'"
     return [
         f'{post} "{ADDRESS}/v1/evaluations" -d {whole}',
         f"printf '%s' {plain} | trainard evaluate --format json -",
