@@ -5,9 +5,10 @@ from datetime import datetime
 from typing import Any, Final
 
 import msgspec
+import structlog
 
 from service.db import batches, run_queue, schedule_runs, slot_ledger
-from service.db.engine import Connection, Database, Row
+from service.db.engine import Connection, Database, OperationalError, Row
 from service.jobs.report_queue import queue_for_run
 from service.jobs.run_baselines import find_baseline
 from service.jobs.run_documents import RunSettings
@@ -16,6 +17,8 @@ from service.jobs.run_ends import BY_BATCH_STATE, end_without_report
 RUNS_AT_ONCE: Final = 50
 # A report of them is made even if no headline has a result: it says what has failed.
 REPORTED: Final = ("succeeded", "partially_failed")
+
+log = structlog.get_logger()
 
 
 def hand_over(
@@ -28,10 +31,16 @@ def hand_over(
     for run_id in ready:
         if is_stopping():
             break
-        with database.write() as connection:
-            run = schedule_runs.lock_run(connection, run_id)
-            if run is not None and run.state == "running":
-                changed += _hand_over(connection, run, now)
+        try:
+            with database.write() as connection:
+                run = schedule_runs.lock_run(connection, run_id)
+                if run is not None and run.state == "running":
+                    changed += _hand_over(connection, run, now)
+        except OperationalError:
+            raise
+        except Exception:
+            # One run that cannot be handed over must not keep the others from it.
+            log.exception("run_not_handed_over", run=str(run_id))
     return changed
 
 

@@ -86,7 +86,12 @@ def _look(database: Database, now: datetime) -> list[Seen]:
     with database.read() as connection:
         for group in run_queue.waiting_groups(connection):
             schedule = slot_ledger.find_schedule(connection, group.schedule_id)
-            choice = _choose(connection, schedule, group.backfill_id, now)
+            try:
+                choice = _choose(connection, schedule, group.backfill_id, now)
+            except msgspec.ValidationError:
+                # Of another version of the program: it may know what to do with it.
+                log.exception("schedule_not_read", schedule=schedule.slug)
+                continue
             if choice is not None:
                 found.append(Seen(schedule=schedule, backfill_id=group.backfill_id, choice=choice))
     return found

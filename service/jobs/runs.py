@@ -132,7 +132,7 @@ def cancel_runs(
         if row is not None and row.state in {"due", "running"}:
             try:
                 _cancel(connection, actor, row, now)
-            except (ConflictError, NotFoundError):
+            except ConflictError:
                 # Its batch has ended or is gone: it is handed over as it is.
                 continue
 
@@ -151,8 +151,10 @@ def _cancel(connection: Connection, actor: Actor, run: Row[Any], now: datetime) 
     if run.state != "running":
         told = "is being reported on" if run.state in UNFINISHED_RUNS else f"is {run.state}"
         raise ConflictError(f"run {run.id} has been computed already: it {told}")
-    batch = batch_rows.find_batch(connection, run.batch_id)
-    if batch is not None and batch.state in {"canceling", "canceled"}:
+    batch = batch_rows.get_batch(connection, run.team_id, run.batch_id)
+    if batch is None:
+        raise ConflictError(f"run {run.id} has no batch any more: it was deleted")
+    if batch.state in {"canceling", "canceled"}:
         return False
     batches.cancel(connection, actor, run.batch_id)
     return schedule_runs.change_run(

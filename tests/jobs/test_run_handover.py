@@ -10,6 +10,7 @@ from sqlalchemy import select, update
 from service.db.engine import Database, Row
 from service.db.schedule_tables import report, schedule_run
 from service.db.tables import scenario_batch
+from service.errors import ConflictError
 from service.jobs import runs
 from service.jobs.actors import Actor
 from service.jobs.run_baselines import find_baseline
@@ -275,3 +276,33 @@ def test_a_report_waits_for_the_runs_of_earlier_slots(database: Database) -> Non
         )
     assert hand_over(database, SLOT + DAY) == 1
     assert ledger(database, added)[1].state == "reporting"
+
+
+def test_a_run_that_cannot_be_handed_over_does_not_stop_the_others(database: Database) -> None:
+    broken = add_schedule(database, BEGUN, slug="a-broken")
+    sound = add_schedule(database, BEGUN, slug="b-sound")
+    begin(database, SLOT)
+    complete(database)
+    with database.write() as connection:
+        connection.execute(
+            update(schedule_run)
+            .where(schedule_run.c.schedule_id == broken)
+            .values(settings={"report": "of another version"})
+        )
+    assert hand_over(database, SLOT) == 1
+    assert [ledger(database, one)[0].state for one in (broken, sound)] == [
+        "running",
+        "reporting",
+    ]
+
+
+def test_a_run_whose_batch_is_deleted_is_not_canceled(database: Database) -> None:
+    added = add_schedule(database, BEGUN)
+    begin(database, SLOT)
+    (run,) = ledger(database, added)
+    set_batch(database, run.batch_id, deleted_at=SLOT)
+    with (
+        database.write() as connection,
+        pytest.raises(ConflictError, match="no batch any more"),
+    ):
+        runs.cancel(connection, Actor(), "nightly", run.id, SLOT)

@@ -400,6 +400,15 @@ def test_a_fault_of_ours_lets_one_run_wait_and_the_others_begin(
     assert ledger(database, sound)[0].state == "running"
 
 
+def test_a_schedule_of_another_version_does_not_stop_the_others(database: Database) -> None:
+    newer = add_schedule(database, BEGUN, slug="a-newer")
+    sound = add_schedule(database, BEGUN, slug="b-sound")
+    tick(database, SLOT)
+    change(database, newer, definition={"of_tomorrow": True})
+    start(database, SLOT)
+    assert [ledger(database, one)[0].state for one in (newer, sound)] == ["due", "running"]
+
+
 def _profile(slug: str) -> ProfileIn:
     return ProfileIn(slug=slug, name=slug, gpu_type="H100", defaults=SEED)
 
