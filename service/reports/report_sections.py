@@ -129,7 +129,9 @@ def _changed(report: LossReport, words: Words) -> Section:
                 price=signed(change.price_effect),
             )
         )
-    tables = _there([_volume_table(head.volume, words), _price_table(head.rates, words)])
+    status = change.status if change else "not_computed"
+    moved = [rate for rate in head.rates if _has_moved(rate)]
+    tables = _there([_volume_table(head.volume, words), _price_table(moved, status, words)])
     if not tables:
         paragraphs.append(words.say("changed_none"))
     if is_withheld(report):
@@ -157,7 +159,13 @@ def _volume_table(causes: Sequence[VolumeCause], words: Words) -> Table | None:
     return Table(words.say("volume_table"), heads, rows, _more(words, len(causes)))
 
 
-def _price_table(rates: Sequence[RateChange], words: Words) -> Table | None:
+def _has_moved(rate: RateChange) -> bool:
+    """Whether it prices other days than before, or has an effect that is shown."""
+    return rate.past_days != rate.new_days or bool(rate.effect and float(rate.effect.amount))
+
+
+def _price_table(rates: Sequence[RateChange], status: str, words: Words) -> Table | None:
+    """`status` says why effects are missing."""
     if not rates:
         return None
     heads = [
@@ -171,7 +179,7 @@ def _price_table(rates: Sequence[RateChange], words: Words) -> Table | None:
             Cell(f"{words.numbers.money(rate.price_per_gpu_hour)} / GPU-h", note=rate.rate_id),
             Cell(", ".join(text for text in (rate.gpu_type, rate.cost_center) if text) or "GPU"),
             Cell(f"{words.numbers.count(rate.past_days)} → {words.numbers.count(rate.new_days)}"),
-            money(words, rate.effect, "not_computed", signed=True),
+            money(words, rate.effect, status, signed=True),
         ]
         for rate in rates[:MAX_ROWS]
     ]

@@ -9,6 +9,7 @@ from msgspec import structs
 from service.reports import report_html as module
 from service.reports.language import LANGUAGES
 from service.reports.loss_report import LossReport
+from service.reports.money import Money
 from service.reports.report_html import report_html
 from service.reports.withheld_report import without_costs
 from tests.reports import loss_reports
@@ -227,6 +228,33 @@ def test_variants_of_what_is_there() -> None:
     assert "loss window windows of several lengths" in text
     text = outline(report_html(without_costs(quiet), "en")).text
     assert "No warnings about the numbers; those about costs are withheld." in text
+
+
+def test_rates_are_shown_that_moved() -> None:
+    report = loss_reports.realistic()
+    change, rate = report.headline.cost_of_loss_change, report.headline.rates[0]
+    assert change is not None
+    nothing = Money(amount="0.00", currency="EUR")
+    rates = [
+        structs.replace(rate, rate_id="same-days", past_days=13, effect=nothing),
+        structs.replace(rate, rate_id="same-days-unknown", past_days=13, effect=None),
+        structs.replace(rate, rate_id="same-days-other-hours", past_days=13),
+        structs.replace(rate, rate_id="effect-unknown", effect=None),
+    ]
+    head = structs.replace(
+        report.headline,
+        rates=rates,
+        cost_of_loss_change=structs.replace(change, status="partly_priced", difference=None),
+    )
+    bare = structs.replace(report, headline=head, movers=[], remedies=[], waterfall=[], items=[])
+    text = outline(report_html(bare, "en")).text
+    assert "same-days-other-hours H100 13 → 13 +€40,644.30" in text
+    assert "effect-unknown H100 0 → 13 some days have no rate" in text
+    assert "same-days " not in text
+    assert "same-days-unknown" not in text
+    known = structs.replace(head, cost_of_loss_change=None)
+    text = outline(report_html(structs.replace(bare, headline=known), "en")).text
+    assert "effect-unknown H100 0 → 13 not computed" in text
 
 
 def test_a_document_without_pictures_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
