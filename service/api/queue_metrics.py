@@ -68,6 +68,14 @@ class _Families(Collector):
             "schedules are left out.",
             state.runs_due_age_s,
         )
+        yield _labelled(
+            "trainard_deliveries", "Deliveries in the log, by state.", "state", state.deliveries
+        )
+        yield _gauge(
+            "trainard_deliveries_age_seconds",
+            "Age of the oldest delivery that is not taken and not given up; 0 when none waits.",
+            state.deliveries_age_s,
+        )
         yield _gauge(
             "trainard_schedule_slots_missed",
             f"Slots that nobody was there for and that were not run, found in the last "

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from service.db import queue_state, run_queue, workers
+from service.db import deliveries, queue_state, run_queue, workers
 from service.db.batches import UNFINISHED
 from service.db.engine import Connection, Row
 from service.jobs.sweeper import UNSEEN_S
@@ -16,6 +16,7 @@ ALIVE_S = UNSEEN_S
 # Points per second are the mean over so long.
 RATE_WINDOW_S = 60.0
 FAILED_WINDOW_S = 86_400.0
+DELIVERY_STATES = ("pending", "delivered", "dead", "skipped", "canceled")
 # No workflow has it, so that every unfinished task counts as not sent to it.
 _NO_VERSION = -1
 
@@ -32,6 +33,8 @@ class QueueState(Struct, frozen=True, kw_only=True):
     tasks_waiting: dict[str, int]
     runs: dict[str, int]
     runs_due_age_s: float
+    deliveries: dict[str, int]
+    deliveries_age_s: float
     slots_missed: int
 
 
@@ -63,6 +66,7 @@ def read_queue_state(connection: Connection, now: datetime) -> QueueState:
     """
     found = {row.state: row for row in queue_state.unfinished_batches(connection)}
     done = queue_state.points_recorded(connection, now - timedelta(seconds=RATE_WINDOW_S))
+    sent, waits_since = deliveries.num_by_state(connection), deliveries.oldest_pending(connection)
     failed_since = now - timedelta(seconds=FAILED_WINDOW_S)
     due_since = run_queue.oldest_due(connection)
     return QueueState(
@@ -81,6 +85,10 @@ def read_queue_state(connection: Connection, now: datetime) -> QueueState:
             task.name: len(task.unsent(connection, _NO_VERSION)) for task in TASKS.values()
         },
         runs=run_queue.unfinished_runs(connection),
+        deliveries={state: sent.get(state, 0) for state in DELIVERY_STATES},
+        deliveries_age_s=0.0
+        if waits_since is None
+        else max(0.0, (now - waits_since).total_seconds()),
         runs_due_age_s=0.0 if due_since is None else max(0.0, (now - due_since).total_seconds()),
         slots_missed=run_queue.num_missed(connection, failed_since),
     )

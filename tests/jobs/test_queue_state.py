@@ -17,6 +17,8 @@ from service.jobs.tasks import TASKS
 from service.settings import Limits
 from tests.jobs.batch_bodies import ACTOR, cancel, item, run, speeds, submit
 from tests.jobs.completed import complete
+from tests.jobs.delivery_worlds import NOW as PLANNED_AT
+from tests.jobs.delivery_worlds import World
 from tests.jobs.ledger_bodies import add_schedule
 from tests.jobs.ledger_bodies import change as change_schedule
 
@@ -61,6 +63,8 @@ def test_an_empty_service_has_only_zeros(database: Database) -> None:
         tasks_waiting=dict.fromkeys(TASKS, 0),
         runs={"due": 0, "running": 0, "reporting": 0},
         runs_due_age_s=0.0,
+        deliveries={"pending": 0, "delivered": 0, "dead": 0, "skipped": 0, "canceled": 0},
+        deliveries_age_s=0.0,
         slots_missed=0,
     )
 
@@ -194,3 +198,22 @@ def test_runs_that_are_due_and_slots_that_were_missed_are_counted(database: Data
     assert state_at(database).runs == {"due": 3, "running": 0, "reporting": 1}
     assert state_at(database).tasks_waiting["report"] == 1
     assert state_at(database, NOW + timedelta(days=1)).slots_missed == 0
+
+
+def test_deliveries_are_counted_by_state_and_the_oldest_that_waits_is_known(
+    database: Database,
+) -> None:
+    world = World(database)
+    folder = {"kind": "directory", "folder": "x"}
+    world.plan(folder, folder, {**folder, "when": "on_change"}, state="failed", reason="x")
+    world.plan(folder, state="canceled", reason="x", run_id=world.new_run())
+    with database.read() as connection:
+        found = read_queue_state(connection, PLANNED_AT + timedelta(seconds=90))
+    assert found.deliveries == {
+        "pending": 3,
+        "delivered": 0,
+        "dead": 0,
+        "skipped": 1,
+        "canceled": 0,
+    }
+    assert found.deliveries_age_s == 90
