@@ -22,6 +22,7 @@ MODULES = (
     "bench_spread",
     "bench_communication",
     "bench_pipeline",
+    "bench_history",
 )
 VERSIONS = ("numpy", "scipy", "litestar", "uvicorn", "sqlalchemy", "pyarrow")
 
