@@ -94,6 +94,10 @@ def read_queue_state(connection: Connection, now: datetime) -> QueueState:
     )
 
 
+def _age_s(since: datetime | None, now: datetime) -> float:
+    return 0.0 if since is None else max(0.0, (now - since).total_seconds())
+
+
 def list_workers(connection: Connection, now: datetime) -> WorkerList:
     """The processes that compute, and whether they live."""
     silent = now - timedelta(seconds=ALIVE_S)
