@@ -12,6 +12,7 @@ import sys
 from collections.abc import Sequence
 from functools import lru_cache
 from html import escape
+from threading import Lock
 
 import structlog
 from msgspec import Struct
@@ -26,6 +27,7 @@ _ROLES = re.compile(r' role="graphics-[a-z]+"| aria-roledescription="[^"]*"')
 _PROGRAM = "from service.reports.chart_images import draw; draw()"
 SECONDS = 120.0
 _KEPT = 64
+_ONE_AT_A_TIME = Lock()
 
 
 class Picture(Struct, frozen=True):
@@ -60,7 +62,9 @@ def draw() -> None:
 
 def _drawn(specs: tuple[str, ...]) -> tuple[str, ...] | None:
     try:
-        return _draw_apart(specs)
+        # Many readers at once do not start as many engines, and the second of them finds it drawn.
+        with _ONE_AT_A_TIME:
+            return _draw_apart(specs)
     except (subprocess.SubprocessError, OSError, ValueError) as error:
         # Every chart has its table beside it: the report is whole without pictures.
         _log.warning("charts_not_drawn", charts=len(specs), error=str(error))

@@ -3,6 +3,7 @@ import json
 import re
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -85,6 +86,15 @@ def test_without_a_renderer_there_is_no_picture_and_no_fault(
     # A failure is not remembered
     monkeypatch.setattr(sys, "executable", "/nowhere/python")
     assert pictures(WANTED[:2]) == [None, None]
+
+
+@pytest.mark.usefixtures("forgotten")
+def test_readers_at_once_have_it_drawn_once() -> None:
+    with ThreadPoolExecutor(4) as readers:
+        answers = list(readers.map(pictures, [WANTED[:1]] * 4))
+    assert answers[0][0] is not None
+    assert answers == [answers[0]] * 4
+    assert chart_images._draw_apart.cache_info().misses == 1
 
 
 @pytest.mark.usefixtures("forgotten")
