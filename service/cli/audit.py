@@ -85,10 +85,16 @@ def command() -> None:
 
     - files: create_export, delete_export
 
+    - schedules: create_schedule, change_schedule, pause_schedule, resume_schedule, delete_schedule,
+      create_run, cancel_run, create_backfill, cancel_backfill
+
+    - reports: create_report, delete_report
+
     - keys: create_api_key, change_api_key, revoke_api_key
 
-    and of programs: create_team, change_team, backup, restore, prune_audit_events. Programs are
-    named as actors: retention, prune, import-rates, key, team, backup, restore, audit-prune.
+    and of programs: create_team, change_team, backup, restore, prune_audit_events,
+    leave_out_slots. Programs are named as actors: retention, prune, import-rates, key, team,
+    backup, restore, audit-prune, and schedule/SLUG for the batches of a schedule's runs.
     """
 
 
