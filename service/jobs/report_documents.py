@@ -94,7 +94,9 @@ class ReportPage(Struct, frozen=True, kw_only=True):
 class ReportContentQuery(Struct, frozen=True, kw_only=True):
     """In which format and language the report is read."""
 
-    format: ReportFormat = "html"
+    format: Annotated[
+        ReportFormat, Meta(description="What is made of the report; all have the same numbers.")
+    ] = "html"
     language: (
         Annotated[Language, Meta(description="Default: that of the report's settings.")] | None
     ) = None
