@@ -77,7 +77,9 @@ def list_schedules(
     if wanted.zone is not None:
         query = query.where(c.zone == wanted.zone)
     if wanted.slug_prefix is not None:
-        query = query.where(c.slug.startswith(wanted.slug_prefix, autoescape=True))
+        # Not LIKE, which does not tell capitals apart on SQLite.
+        prefix = wanted.slug_prefix
+        query = query.where(func.substr(c.slug, 1, len(prefix)) == prefix)
     return list(connection.execute(query))
 
 

@@ -20,7 +20,7 @@ NUM_FIELDS = 5
 HORIZON_DAYS = 50 * 366
 # Time of day does not depend on the day, so that the days of four years show how close slots are.
 SHOWN_DAYS = 4 * 366
-LAST_DAY = date(MAXYEAR - 1, 12, 30)
+LAST_DAY = date(MAXYEAR - 1, 11, 30)
 # Nothing depends on it, but one has to start somewhere; 400 years of weekdays repeat.
 _SOME_DAY = date(2000, 1, 1)
 _START = datetime.combine(_SOME_DAY, time())
@@ -47,16 +47,16 @@ class CronFields(Struct, frozen=True):
     minutes_of_day: tuple[int, ...]
     is_continuous: bool
 
-    def matches(self, day: date) -> bool:
-        """Whether it comes on the day."""
-        return day.month in self.source.months and self.source.match_day(day)
-
     def days(self, first_on: date, last_on: date = LAST_DAY) -> Iterator[date]:
         """Matching days from the first to the last one."""
         last_on = min(last_on, LAST_DAY)
         day = first_on
         while day <= last_on:
-            if self.matches(day):
+            if day.month not in self.source.months:
+                # To the first of the next month
+                day = (day.replace(day=1) + timedelta(days=32)).replace(day=1)
+                continue
+            if self.source.match_day(day):
                 yield day
             day += timedelta(days=1)
 

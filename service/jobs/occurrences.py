@@ -27,6 +27,7 @@ from service.jobs.zone_data import UnknownZoneError, zone
 LOOK_BACK = timedelta(days=3)
 PROBE = timedelta(hours=12)
 SECOND = timedelta(seconds=1)
+ONE_DAY = timedelta(days=1)
 # A piece of time in which the clock is not changed is cut off here, and goes on as another.
 MAX_PIECE = timedelta(days=60)
 # Outside of these no zone's wall time is sure to be a date.
@@ -103,6 +104,12 @@ def _walk(fields: CronFields, tz: ZoneInfo, begin: datetime) -> Iterator[Slot]:
     """
     reached = _wall(tz, begin)
     while begin < LAST_MOMENT:
+        # 29 February comes in years: what is between is not looked at piece by piece.
+        coming = next(fields.days(begin.date() - ONE_DAY), LAST_DAY)
+        if coming - begin.date() > MAX_PIECE:
+            begin = datetime.combine(coming, time(), UTC) - LOOK_BACK
+            reached = _wall(tz, begin)
+            continue
         end = _end_of_piece(tz, begin)
         first, next_first = _wall(tz, begin), _wall(tz, end)
         offset = first - begin.replace(tzinfo=None)

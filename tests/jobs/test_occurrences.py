@@ -362,6 +362,13 @@ def local_times(cron: str, name: str, after: str, count: int = 3) -> list[str]:
             "2027-01-01T00:00Z",
             ["2027-01-29T18:00:00-05:00", "2027-02-26T18:00:00-05:00"],
         ),
+        # Once in 28 years, and in none of 2100
+        (
+            "0 0 * 2 MON#5",
+            "UTC",
+            "2045-01-01T00:00Z",
+            ["2072-02-29T00:00:00+00:00", "2112-02-29T00:00:00+00:00"],
+        ),
         # At the exact moment: strictly after
         ("0 0 * * *", "UTC", "2027-01-01T00:00Z", ["2027-01-02T00:00:00+00:00"]),
     ],

@@ -336,6 +336,7 @@ def test_lists_are_by_slug_page_by_page_and_filtered(database: Database) -> None
     assert slugs(ScheduleFilter(paused=True)) == ["c"]
     assert slugs(ScheduleFilter(paused=False, zone="UTC"), page_size=1) == ["ax", "b"]
     assert slugs(ScheduleFilter(slug_prefix="a")) == ["a-1", "ax"]
+    assert slugs(ScheduleFilter(slug_prefix="A")) == []
     assert slugs(ScheduleFilter(slug_prefix="a_")) == []
     assert slugs(ScheduleFilter(slug_prefix="%")) == []
     other = Actor(team_id=new_team(database, "other"))
@@ -407,6 +408,25 @@ def test_another_expression_or_zone_looks_for_the_next_slot_from_now_on(
     changed = change(database, {"zone": "Asia/Tokyo"}, now=later)
     assert changed.next_occurrence is not None
     assert changed.next_occurrence.local == "2027-04-06T04:00:00+09:00"
+
+
+def test_of_racing_changes_of_one_version_one_wins(database: Database) -> None:
+    create(database, body())
+    won, lost = [], []
+
+    def race(number: int) -> None:
+        try:
+            won.append(change(database, {"name": f"racer {number}"}, version=1).name)
+        except PreconditionFailedError:
+            lost.append(number)
+
+    racers = [threading.Thread(target=race, args=(number,)) for number in range(16)]
+    for racer in racers:
+        racer.start()
+    for racer in racers:
+        racer.join()
+    assert (len(won), len(lost)) == (1, 15)
+    assert (read(database).name, read(database).version) == (won[0], 2)
 
 
 def test_pausing_and_resuming_are_repeatable_and_catch_nothing_up(database: Database) -> None:
