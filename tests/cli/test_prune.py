@@ -1,11 +1,14 @@
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from uuid import uuid4
 
-from sqlalchemy import func, select, update
+from sqlalchemy import func, insert, select, update
 
 from service.db import migrate
 from service.db.engine import Database
+from service.db.schedule_tables import report
 from service.db.tables import result_block, scenario_batch
+from service.jobs.actors import DEFAULT_TEAM_ID
 from tests.cli.conftest import Program
 from tests.jobs.batch_bodies import SIZES, item, run
 
@@ -68,3 +71,53 @@ def test_days_are_needed(trainard: Program) -> None:
     assert refused.returncode == 2
     assert "--older-than" in refused.stderr
     assert trainard("prune", "--older-than", "0").returncode == 2
+
+
+def test_a_dry_run_shows_every_policy(trainard: Program, tmp_path: Path) -> None:
+    database = fill(tmp_path)
+    database.close()
+    shown = trainard("prune", "--dry-run", "--database-url", URL)
+    assert shown.returncode == 0, shown.stderr
+    lines = shown.stdout.splitlines()
+    assert lines[-1] == "dry run: nothing is deleted"
+    kept = {line[:16].strip(): line[16:].split()[:2] for line in lines[1:-1]}
+    assert {"batches", "exports", "reports", "deliveries", "delivery files"} <= set(kept)
+    assert kept["batches"][0] == "ever"
+    assert kept["deliveries"] == ["90", "days"]
+
+
+def test_other_things_are_pruned_by_name(trainard: Program, tmp_path: Path) -> None:
+    database = fill(tmp_path)
+    with database.write() as connection:
+        for days in (200, 10):
+            connection.execute(
+                insert(report).values(
+                    id=uuid4(),
+                    team_id=DEFAULT_TEAM_ID,
+                    created_by="test",
+                    state="succeeded",
+                    name="r",
+                    batch_id=uuid4(),
+                    settings={},
+                    document=b"x",
+                    ended_at=datetime.now(UTC) - timedelta(days=days),
+                )
+            )
+    what = ("--what", "reports", "--what", "deliveries", "--what", "delivery-files")
+    call = ("prune", *what, "--what", "exports", "--older-than", "100", "--database-url", URL)
+    checked = trainard(*call, "--dry-run")
+    assert checked.stdout.splitlines() == [
+        "0 exports, 0.0 MB",
+        "1 reports, 0.0 MB",
+        "0 deliveries, 0.0 MB",
+        "0 delivery files, 0.0 MB",
+        "dry run: nothing is deleted",
+    ]
+    pruned = trainard(*call)
+    assert pruned.returncode == 0, pruned.stderr
+    with database.read() as connection:
+        assert connection.scalar(select(func.count()).select_from(report)) == 1
+    assert num_rows(database) == (3, 3)
+    # What has a time of its own needs no days.
+    assert trainard("prune", "--what", "exports", "--database-url", URL).returncode == 0
+    database.close()
