@@ -35,8 +35,11 @@ from service.reports.report_formats import FORMATS
 
 TAG = "Reports"
 CHARSET: Final = "; charset=utf-8"
+# Beside JSON, which is the document itself
 MEDIA_TYPES: Final = tuple(
-    dict.fromkeys(one.media_type.partition(";")[0] for one in FORMATS.values())
+    dict.fromkeys(
+        one.media_type.partition(";")[0] for name, one in FORMATS.items() if name != "json"
+    )
 )
 _BATCH, _BEFORE = (
     "01934a5e-7d20-7c3a-9b1e-5f0c1a5e8b21",
@@ -137,6 +140,7 @@ async def create_report(request: ApiRequest) -> ApiResponse:
         summary="List reports, newest first",
         tag=TAG,
         query=ReportsQuery,
+        problems=(404,),
         answers={200: Answer(description="A page of reports", body=ReportPage, headers=("Link",))},
     ),
 )
@@ -202,6 +206,7 @@ async def get_report(request: ApiRequest) -> ApiResponse:
         answers={
             200: Answer(
                 description="The report",
+                body=LossReport,
                 media_types=MEDIA_TYPES,
                 headers=("Content-Disposition", "ETag"),
             )

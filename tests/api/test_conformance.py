@@ -221,6 +221,38 @@ def test_schedules_that_are_there_keep_their_promises(service: Service, tmp_path
     )
 
 
+def finished_report(service: Service) -> str:
+    """Have a report made of the documented batches; its id."""
+    baseline, batch, *_ = finished_batches(service)
+    with httpx.Client(base_url=service.address, headers=service.keys["finance"]) as client:
+        body = {"batch_id": batch, "baseline_batch_id": baseline, "report": {"remedies": False}}
+        answer = client.post("/v1/reports", json=body)
+        assert answer.status_code == 202, answer.text
+        deadline = time.monotonic() + FINISHED_WITHIN_S
+        while client.get(answer.headers["location"]).json()["state"] != "succeeded":
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+    report_id: str = answer.json()["id"]
+    return report_id
+
+
+def test_reports_that_are_there_keep_their_promises(service: Service, tmp_path: Path) -> None:
+    """All but its own deletion, which would leave nothing to ask about."""
+    parameters = f"""
+[parameters]
+"path.report_id" = "{finished_report(service)}"
+"""
+    conform(
+        service,
+        "finance",
+        tmp_path,
+        parameters + CONFIGURATION,
+        *("--phases", "examples,coverage,fuzzing"),
+        *("--include-path-regex", "/v1/reports"),
+        *("--exclude-operation-id", "delete_report"),
+    )
+
+
 def test_batches_that_are_waited_for_and_retried_keep_their_promises(
     service: Service, tmp_path: Path
 ) -> None:
