@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 from typing import Annotated, Any
 from uuid import UUID
 
+import structlog
 from litestar.handlers import HTTPRouteHandler
 from msgspec import Meta, Struct, structs
 
@@ -29,6 +30,8 @@ from service.jobs.webhook_documents import (
     NewEndpointOut,
     RotationIn,
 )
+
+log = structlog.get_logger()
 
 TAG = "Webhooks"
 PATH = "/v1/webhook-endpoints"
@@ -70,6 +73,8 @@ async def create_webhook_endpoint(request: ApiRequest) -> ApiResponse:
     refuse_query(request)
     document = await read_body(request, EndpointIn)
     settings = settings_of(request)
+    if not settings.deliveries.secrets_key:
+        log.warning("webhook_secret_not_encrypted", mend="set TRAINARD_SECRETS_KEY")
 
     def create(connection: Connection) -> Created:
         made = webhook_endpoints.create_endpoint(

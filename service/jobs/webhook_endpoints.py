@@ -5,7 +5,6 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 from uuid import UUID
 
-import structlog
 from msgspec import UNSET, UnsetType, structs
 
 from service.db import deliveries as deliveries_rows
@@ -39,8 +38,6 @@ from service.settings import Settings
 
 _QUERY: Final = ["webhook-endpoints"]
 
-log = structlog.get_logger()
-
 
 def create_endpoint(
     connection: Connection, actor: Actor, document: EndpointIn, settings: Settings, *, now: datetime
@@ -59,8 +56,6 @@ def create_endpoint(
             "limit: delete one first"
         )
     vault, secret = Vault(settings.deliveries.secrets_key), mint()
-    if not vault.encrypts:
-        log.warning("webhook_secret_not_encrypted", mend="set TRAINARD_SECRETS_KEY")
     endpoint_id = rows.insert_endpoint(
         connection,
         team_id=actor.team_id,
