@@ -56,6 +56,9 @@ def _slots(schedule: Row[Any], body: BackfillIn, now: datetime) -> list[Slot]:
         raise _invalid("/last_on", "before_first", f"{body.last_on} is before {body.first_on}")
     if body.first_on < FIRST_DAY:
         raise _invalid("/first_on", "too_early", f"{body.first_on} is before {FIRST_DAY}")
+    # Whatever the zone: its days are not that far from those of UTC.
+    if body.last_on > now.date() + timedelta(days=2):
+        raise _invalid("/last_on", "slot_in_future", f"{body.last_on} has not come yet")
     days = (body.last_on - body.first_on).days + 1
     if days > MAX_DAYS:
         raise _invalid("/last_on", "range_too_long", f"{days} days, but the limit is {MAX_DAYS}")

@@ -253,6 +253,12 @@ def test_a_dry_run_tells_the_faults_of_the_batch(database: Database) -> None:
             "the slot of 2027-02-02T02:30:00+01:00 has not come yet",
         ),
         (
+            {"first_on": date(9999, 12, 1), "last_on": date.max},
+            "/last_on",
+            "slot_in_future",
+            "9999-12-31 has not come yet",
+        ),
+        (
             {"first_on": date(2024, 1, 1)},
             "/last_on",
             "too_many_slots",
