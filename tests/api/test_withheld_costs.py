@@ -39,6 +39,12 @@ AMOUNT = "12345.67"
 UNLIMITED = Limits(requests_per_minute=0, points_per_hour=0)
 # What shows amounts or rate ids to those who may see them.
 SHOWING = {
+    "create_schedule",
+    "list_schedules",
+    "get_schedule",
+    "change_schedule",
+    "pause_schedule",
+    "resume_schedule",
     "evaluate_remedies",
     "search_pipelines",
     "list_rates",
@@ -63,7 +69,11 @@ SHOWING = {
 # Of workflows that nobody makes: what waits for them is there for `worker`.
 LATER_VERSION = 1_000_000
 # These change by themselves.
-UNSTEADY = {"get_health", "get_readiness", "get_metrics", "list_workers", "get_meta"}
+UNSTEADY = {
+    *("get_health", "get_readiness", "get_metrics", "list_workers", "get_meta"),
+    # The courier tries them again.
+    *("list_deliveries", "list_endpoint_deliveries", "get_delivery"),
+}
 
 
 class PricedWorld(World):
@@ -76,6 +86,15 @@ class PricedWorld(World):
             "gpu_type": "H100" if is_first else self.unique(),
             "price_per_gpu_hour": {"amount": AMOUNT, "currency": "EUR"},
         }
+
+    def schedule_body(self) -> dict[str, Any]:
+        budget = {"cost_of_loss_per_30_days": {"amount": AMOUNT, "currency": "EUR"}}
+        body = super().schedule_body()
+        (item,) = body["batch"]["items"]
+        items = [{**item, "pricing": {"gpu_type": "H100"}}]
+        batch = {**body["batch"], "items": items}
+        # So that the slots of earlier years are priced too
+        return {**body, "batch": batch, "budget": budget, "start_in_days": 1_000}
 
     def batch_body(self) -> dict[str, Any]:
         (item,) = SLOW["items"]
