@@ -135,6 +135,12 @@ def test_deliveries_are_set_by_variables() -> None:
         ("SMTP_URL", "mail.example:25"),
         ("SMTP_URL", "smtp+plain://mail.example:25"),
         ("WEBHOOK_EGRESS", "0.0.0.0/0"),
+        ("EMAIL_FROM", "Trainard"),
+        ("EMAIL_FROM", "a@example.org\r\nBcc: b@example.org"),
+        ("EMAIL_FROM", "a b@exa mple.org"),
+        ("SECRETS_KEY", "too-short"),
+        ("SECRETS_KEY", "ä"),
+        ("SECRETS_KEY", f"{'A' * 43}=,"),
     ],
 )
 def test_a_malformed_setting_of_deliveries_is_named(name: str, value: str) -> None:
@@ -150,4 +156,13 @@ def test_mail_needs_a_sender() -> None:
 def test_a_password_of_mail_is_not_told() -> None:
     with pytest.raises(ValueError, match="TRAINARD_SMTP_URL") as refused:
         read_settings({"TRAINARD_SMTP_URL": "http://me:hunter2@mail.example"})
+    assert "hunter2" not in str(refused.value)
+
+
+def test_secrets_keys_are_taken_newest_first_and_not_told_when_malformed() -> None:
+    newest, old = f"{'A' * 43}=", f"{'B' * 42}A="
+    found = read_settings({"TRAINARD_SECRETS_KEY": f"{newest}, {old}"})
+    assert found.deliveries.secrets_key == f"{newest}, {old}"
+    with pytest.raises(ValueError, match="TRAINARD_SECRETS_KEY") as refused:
+        read_settings({"TRAINARD_SECRETS_KEY": "hunter2"})
     assert "hunter2" not in str(refused.value)

@@ -27,6 +27,8 @@ TAGS: Final[tuple[tuple[str, str], ...]] = (
     ("Comparisons", "Two batches point by point, and the loss of one scenario over time."),
     ("Exports", "Results and comparisons as files: streamed at once, or made, kept and resumed."),
     ("Schedules", "What is computed every night: when it comes, its ledger, runs of past days."),
+    ("Webhooks", "Where reports are told to: signed messages, tried again for a day."),
+    ("Deliveries", "What was sent, what waits, what was given up, and sending it again."),
     ("Reports", "What a batch loses, against the one before, as a document in any format."),
     ("API keys", "Who may call the service, and what each of them may do."),
     ("Audit trail", "Who changed what, who was refused, who was shown money."),
