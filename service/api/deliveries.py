@@ -38,8 +38,8 @@ class DeliveryPath(Struct, frozen=True, kw_only=True):
 class DeliveryListQuery(PageQuery, frozen=True, kw_only=True):
     """Filters of the log."""
 
-    state: DeliveryState | None = None
-    kind: DeliveryKind | None = None
+    state: Annotated[DeliveryState, Meta(description="Only of this state.")] | None = None
+    kind: Annotated[DeliveryKind, Meta(description="Only of this way of delivery.")] | None = None
     schedule: (
         Annotated[
             str,
