@@ -34,6 +34,12 @@ def grids_of(items: Sequence[Row[Any]]) -> list[Grid]:
     ]
 
 
+def axis_paths_of(items: Sequence[Row[Any]]) -> list[str]:
+    """Paths of the axes of all items, each once, in order."""
+    grids = grids_of([item for item in items if item.axes])
+    return list(dict.fromkeys(path for grid in grids for path in grid.axis_paths))
+
+
 def read_side(
     connection: Connection,
     batch: Row[Any],
@@ -44,10 +50,11 @@ def read_side(
     columns: Sequence[str],
 ) -> Side:
     """The side of one batch; points that are not stored have NaN in every column."""
-    grids = grids_of(items)
+    # Laid out again only where an axis is to be read: that takes longer than all else.
+    grids = grids_of(items) if paths else []
     return Side(
         items=tuple(_side_item(item, prices) for item in items),
-        item=np.repeat(np.arange(len(items), dtype=np.int64), [grid.num_points for grid in grids]),
+        item=np.repeat(np.arange(len(items), dtype=np.int64), [item.num_points for item in items]),
         axes={path: _joined([axis_column(grid, path) for grid in grids]) for path in paths},
         values=_values(connection, batch, columns),
         currency=prices.currency if prices is not None else None,

@@ -1,19 +1,20 @@
 """Compare two batches: past, new, difference, relative."""
 
-from typing import Annotated
+from collections.abc import Sequence
+from typing import Annotated, Any
 from uuid import UUID
 
 import msgspec
 from msgspec import Meta, Struct, structs
 
 from service.db import batches
-from service.db.engine import Connection
+from service.db.engine import Connection, Row
 from service.errors import FieldFault, InvalidError, MalformedError
 from service.jobs.actors import Actor
 from service.jobs.batch_documents import Notice
 from service.jobs.batches import require_finished
 from service.jobs.comparison_causes import MOST_ROWS, batch_of, with_causes
-from service.jobs.comparison_sides import grids_of, read_side
+from service.jobs.comparison_sides import axis_paths_of, read_side
 from service.jobs.cost_access import require_costs
 from service.jobs.documents import MAX_NUMBER
 from service.jobs.page_tokens import make_token, read_token
@@ -141,7 +142,7 @@ def compare(
     size = min(page_size, MOST_ROWS) if query.causes else page_size
     extra = named_columns(query.columns)
     order = order_of(actor, query.order_by, (*COMPARED, *extra))
-    joined = join_batches(connection, actor, query, extra)
+    joined, stored = join_items(connection, actor, query, extra)
     withhold = not actor.sees_costs
     rows = page(joined, size=size, order=order, after=cursor, withhold=withhold)
     items = rows.items
@@ -156,7 +157,7 @@ def compare(
         matched=joined.num_rows,
         only_in_baseline=joined.only_in_baseline,
         only_in_candidate=joined.only_in_candidate,
-        warnings=_window_warnings(connection, query),
+        warnings=_window_warnings(stored),
         next_page_token=make_token(bound, rows.next_cursor) if rows.next_cursor else None,
     )
 
@@ -168,6 +169,16 @@ def join_batches(
     extra_columns: tuple[str, ...] = (),
 ) -> Joined:
     """The points that both batches have, as columns; without prices if money is withheld."""
+    return join_items(connection, actor, query, extra_columns)[0]
+
+
+def join_items(
+    connection: Connection,
+    actor: Actor,
+    query: ComparedBatches,
+    extra_columns: tuple[str, ...] = (),
+) -> tuple[Joined, list[list[Row[Any]]]]:
+    """The same, with the items of both batches."""
     rows = [
         require_finished(connection, actor, batch_id)
         for batch_id in (query.baseline, query.candidate)
@@ -179,9 +190,7 @@ def join_batches(
         found = read_prices(connection, actor, [row.id], sequence=number)
         require_pricing(found, row.id, number)
         prices.append(found.get(row.id))
-    paths = tuple(
-        dict.fromkeys(path for side in items for grid in grids_of(side) for path in grid.axis_paths)
-    )
+    paths = tuple(dict.fromkeys(path for side in items for path in axis_paths_of(side)))
     compared = (*COMPARED, *extra_columns)
     errors = (ERROR_OF[name] for name in compared if name in ERROR_OF)
     columns = (*compared, *errors)
@@ -197,20 +206,17 @@ def join_batches(
         for row, side, price in zip(rows, items, prices, strict=True)
     ]
     try:
-        return join(sides[0], sides[1])
+        return join(sides[0], sides[1]), items
     except DuplicateKeyError as error:
         fault = FieldFault(pointer="", code="duplicate_key", detail=str(error))
         raise InvalidError(str(error), problem="duplicate-key", errors=[fault]) from error
 
 
-def _window_warnings(connection: Connection, query: ComparisonQuery) -> list[Notice]:
+def _window_warnings(sides: Sequence[Sequence[Row[Any]]]) -> list[Notice]:
     """Scenarios whose windows differ in length: part of their difference is only that."""
     lengths: list[dict[tuple[str, str | None], int]] = [
-        {
-            (item.name, item.profile_slug): item.scenario["period_days"]
-            for item in batches.list_items(connection, [batch_id])
-        }
-        for batch_id in (query.baseline, query.candidate)
+        {(item.name, item.profile_slug): item.scenario["period_days"] for item in items}
+        for items in sides
     ]
     past, new = lengths
     return [

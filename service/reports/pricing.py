@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import date, timedelta
 from decimal import Decimal
 from fractions import Fraction
+from functools import lru_cache
 from itertools import pairwise
 
 import numpy as np
@@ -124,6 +125,7 @@ def cost_status(window: PricedWindow | None) -> CostStatus:
     return CostStatus.PARTLY_PRICED if window.unpriced_days else CostStatus.PRICED
 
 
+@lru_cache(maxsize=1024)
 def mean_price(window: PricedWindow | None) -> Fraction | None:
     """Exact mean price per GPU-hour over the days of the window; None where a day has no rate."""
     if window is None or cost_status(window) is not CostStatus.PRICED:

@@ -44,10 +44,11 @@ AGAIN_WITHIN_S = 600
 TARGET = "under 1/100"
 MEGABYTE = 1_000_000
 NOW = datetime(2026, 10, 31, tzinfo=UTC)
-# Ranks that differ for good and steps that vary: the spread of such a cluster is drawn.
+# Ranks and nodes that differ for good and steps that vary: such clusters are drawn.
 VARIABILITY: dict[str, Any] = {
     "transient": {"kind": "lognormal", "cv": 0.05},
     "persistent": {"kind": "normal", "cv": 0.01},
+    "node": {"kind": "normal", "cv": 0.01},
 }
 
 
