@@ -6,10 +6,12 @@ from decimal import ROUND_HALF_EVEN, Decimal
 
 from service.db.engine import Database
 from service.jobs import batches, deletions, report_making
+from service.jobs.report_reading import Rates, read_batch, read_side
+from service.jobs.report_remedies import rank
 from service.jobs.result_documents import ResultOut
 from service.model.results import ATTRIBUTION_COLUMNS
 from service.reports.loss_report import LossReport
-from tests.jobs.batch_bodies import ACTOR, rows, speeds
+from tests.jobs.batch_bodies import ACTOR, cancel, rows, speeds, submit
 from tests.jobs.report_bodies import EVEN, SLOW, a_profile, a_rate, ask, batch, document, make, one
 
 CENT = Decimal("0.01")
@@ -216,3 +218,25 @@ def test_remedies_of_what_loses_most(database: Database) -> None:
     assert best.cost_given_back_per_30_days is not None
     exact = Decimal(repr(best.gpu_hours_given_back_per_30_days)) * 2
     assert best.cost_given_back_per_30_days.amount == str(exact.quantize(CENT))
+
+
+def test_what_was_not_computed_is_told(database: Database) -> None:
+    a_profile(database)
+    made = submit(database, one("a", **SLOW), one("b"), currency="EUR").id
+    cancel(database, made)
+    report = make(database, made)
+    assert [item.missing for item in report.items] == ["not_computed", "not_computed"]
+    assert (report.headline.items, report.headline.loss_fraction) == (0, 0.0)
+    assert codes(report) == ["batch_incomplete", "headline_not_computed"]
+    assert len(report.reproduce.commands) == 3
+
+
+def test_remedies_that_take_too_long_are_left_out(database: Database) -> None:
+    a_profile(database)
+    made = batch(database, one("a", **SLOW))
+    with database.read() as connection:
+        read = read_batch(connection, ACTOR, made, 1)
+        side = read_side(connection, read, Rates(rates={}, keys={}), [])
+    found = rank(side, read.items, longest_s=0.0)
+    assert found.remedies == []
+    assert [(one.code, one.params["name"]) for one in found.notices] == [("remedies_left_out", "a")]

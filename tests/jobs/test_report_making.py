@@ -11,7 +11,8 @@ from sqlalchemy import func, select
 from service.db import reports as rows
 from service.db.engine import Database, Row
 from service.db.schedule_tables import delivery, loss_change, schedule_run
-from service.jobs import batches, deletions, delivery_plans, report_making, run_ends
+from service.errors import ConflictError
+from service.jobs import batches, deletions, delivery_plans, report_making, reports, run_ends
 from service.jobs.run_handover import hand_over
 from service.jobs.run_starts import start_due
 from service.jobs.slot_ledger import tick
@@ -26,6 +27,7 @@ from tests.jobs.report_bodies import (
     ask,
     batch,
     document,
+    listed,
     look_at,
     one,
 )
@@ -217,3 +219,52 @@ def test_what_waits_is_sent_until_it_has_ended(database: Database) -> None:
     report_making.run(database, report_id)
     with database.read() as connection:
         assert task.unsent(connection, 2) == []
+
+
+def test_a_run_that_never_began_is_told_by_the_settings_of_its_schedule(database: Database) -> None:
+    added = add_schedule(database, BEGUN, deliveries=[{"kind": "directory", "folder": "nightly"}])
+    tick(database, SLOT)
+    (run,) = ledger(database, added)
+    assert run.settings is None
+    for expected in (True, False):
+        with database.write() as connection:
+            ended = run_ends.end_without_report(connection, run, "failed", "no profile", SLOT)
+        assert ended is expected
+    assert run_row(database, run.id).reason == "no profile"
+    assert count(database, delivery) == 1
+
+
+def test_a_report_that_its_run_waits_for_stays(database: Database) -> None:
+    run = night(database, SLOT)
+    with pytest.raises(ConflictError, match=f"run {run.id} waits for it"):
+        delete(database, run.report_id, 1)
+    report_making.run(database, run.report_id)
+    assert [one.id for one in listed(database, schedule="nightly")] == [run.report_id]
+    assert [one.id for one in listed(database, run=run.id)] == [run.report_id]
+    delete(database, run.report_id, 2)
+    assert run_row(database, run.id).state == "succeeded"
+
+
+def delete(database: Database, report_id: UUID, version: int) -> None:
+    with database.write() as connection:
+        reports.delete(connection, ACTOR, report_id, expected_version=version)
+
+
+def test_a_report_deleted_before_it_is_made_is_not_made(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, new = two_batches(database)
+    report_id = ask(database, new)
+    begin = rows.begin
+
+    def deleted_first(*arguments: Any) -> bool:
+        delete_row(arguments[0], report_id)
+        return begin(*arguments)
+
+    def delete_row(connection: Any, found: UUID) -> None:
+        assert rows.delete_report(connection, found, version=1)
+
+    monkeypatch.setattr(rows, "begin", deleted_first)
+    report_making.run(database, report_id)
+    report_making.run(database, report_id)
+    assert listed(database) == []
