@@ -2,10 +2,11 @@
 
 from collections.abc import Sequence
 from datetime import datetime
+from itertools import islice
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, Row, and_, exists, func, or_, select, update
+from sqlalchemy import Connection, Row, and_, func, or_, select, update
 
 from service.db.batches import UNFINISHED
 from service.db.schedule_tables import schedule, schedule_run
@@ -79,35 +80,41 @@ def runs_to_hand_over(connection: Connection, limit: int) -> list[UUID]:
     are due or computing: what it is compared with must not hang on who was faster. Those of a
     paused schedule that have not begun hold nobody up.
     """
-    c, batch = schedule_run.c, scenario_batch.c
-    earlier, its_batch = schedule_run.alias("earlier"), scenario_batch.alias("its_batch")
-    e = earlier.c
-    its_batch_computes = and_(its_batch.c.state.in_(UNFINISHED), its_batch.c.deleted_at.is_(None))
-    held_up = exists(
-        select(e.id)
-        .outerjoin(its_batch, its_batch.c.id == e.batch_id)
-        .where(
-            e.schedule_id == c.schedule_id,
-            or_(
-                e.backfill_id == c.backfill_id,
-                and_(e.backfill_id.is_(None), c.backfill_id.is_(None)),
-            ),
-            e.scheduled_for < c.scheduled_for,
-            or_(
-                and_(e.state == "due", schedule.c.paused_at.is_(None)),
-                and_(e.state == "running", its_batch_computes),
-            ),
-        )
-    ).correlate(schedule_run, schedule)
-    query = (
-        select(c.id)
-        .join(schedule, schedule.c.id == c.schedule_id)
-        .outerjoin(scenario_batch, batch.id == c.batch_id)
-        .where(c.state == "running", ~_computes(), ~held_up)
+    c = schedule_run.c
+    ended = connection.execute(
+        select(c.id, c.schedule_id, c.backfill_id, c.scheduled_for)
+        .outerjoin(scenario_batch, scenario_batch.c.id == c.batch_id)
+        .where(c.state == "running", ~_computes())
         .order_by(c.scheduled_for, c.id)
-        .limit(limit)
+    ).all()
+    if not ended:
+        return []
+    first = _first_unfinished(connection)
+    free = (
+        row.id
+        for row in ended
+        if row.scheduled_for <= first.get((row.schedule_id, row.backfill_id), row.scheduled_for)
     )
-    return list(connection.scalars(query))
+    return list(islice(free, limit))
+
+
+def _first_unfinished(connection: Connection) -> dict[tuple[UUID, UUID | None], datetime]:
+    """Of each schedule and backfill: the earliest slot that others must wait for.
+
+    Read by state, which few rows have; a ledger of years has many slots before each run.
+    """
+    c = schedule_run.c
+    rows = connection.execute(
+        select(c.schedule_id, c.backfill_id, func.min(c.scheduled_for).label("first_for"))
+        .join(schedule, schedule.c.id == c.schedule_id)
+        .outerjoin(scenario_batch, scenario_batch.c.id == c.batch_id)
+        .where(
+            c.state.in_(("due", "running")),
+            or_(and_(c.state == "due", schedule.c.paused_at.is_(None)), _computes()),
+        )
+        .group_by(c.schedule_id, c.backfill_id)
+    )
+    return {(row.schedule_id, row.backfill_id): row.first_for for row in rows}
 
 
 def has_headline(connection: Connection, batch_id: UUID) -> bool:
