@@ -13,8 +13,8 @@ from service.db.engine import Database, Row
 from service.db.tables import scenario_batch
 from service.jobs import runs
 from service.jobs.actors import Actor
-from service.jobs.profile_changes import create_profile, revise_profile
-from service.jobs.profile_documents import ProfileIn, RevisionIn
+from service.jobs.profile_changes import create_profile
+from service.jobs.profile_documents import ProfileIn
 from service.jobs.run_plans import plan_run
 from service.jobs.run_starts import start_due
 from service.jobs.slot_ledger import tick
@@ -316,37 +316,6 @@ def test_two_runs_of_the_same_moment_are_two(database: Database) -> None:
     ]
 
 
-def test_profiles_are_of_now_or_of_the_slot(database: Database) -> None:
-    with database.write() as connection:
-        made = create_profile(connection, ACTOR, _profile("prod"))
-    with database.write() as connection:
-        revise_profile(
-            connection,
-            ACTOR,
-            "prod",
-            RevisionIn(name="prod", gpu_type="H100", defaults={**SEED, "num_gpus": 2048}),
-            version=made.version,
-        )
-    body = {"items": [{"custom_id": "a", "profile": "prod"}, item(custom_id="b")]}
-    of_now = add_schedule(database, BEGUN, batch=body)
-    of_slot = add_schedule(database, BEGUN, slug="as-of", batch=body, profiles_as_of="slot")
-    night(database, SLOT)
-    assert [_revisions(database, added) for added in (of_now, of_slot)] == [[2, None], [2, None]]
-    # As if the slot had come before either revision
-    early = add_schedule(
-        database,
-        datetime(2020, 1, 1, tzinfo=UTC),
-        slug="early",
-        batch=body,
-        profiles_as_of="slot",
-    )
-    night(database, datetime(2020, 1, 1, 1, 30, tzinfo=UTC))
-    assert _revisions(database, early) == [1, None]
-    (notice,) = ledger(database, early)[0].warnings
-    assert (notice["code"], notice["pointer"]) == ("profile_not_yet", "/items/0/profile")
-    assert notice["detail"] == ("prod had no revision at the slot: prod@1, its first, is used")
-
-
 def test_two_that_begin_runs_at_once_begin_each_once(database: Database) -> None:
     added = [
         add_schedule(database, BEGUN, slug=f"s{number}", batch={"items": [item()]})
@@ -411,9 +380,3 @@ def test_a_schedule_of_another_version_does_not_stop_the_others(database: Databa
 
 def _profile(slug: str) -> ProfileIn:
     return ProfileIn(slug=slug, name=slug, gpu_type="H100", defaults=SEED)
-
-
-def _revisions(database: Database, schedule_id: UUID) -> list[int | None]:
-    (run,) = ledger(database, schedule_id)
-    with database.read() as connection:
-        return [row.profile_revision for row in batch_rows.list_items(connection, [run.batch_id])]
