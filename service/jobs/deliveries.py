@@ -64,7 +64,7 @@ def list_page(
 ) -> DeliveryPage:
     """A page of the team's deliveries, newest first."""
     query = ["deliveries", msgspec.to_builtins(wanted)]
-    after = read_token(page_token, query, rows.Position)
+    after = read_token(page_token, query, tuple[datetime, UUID])
     found = rows.list_deliveries(
         connection, actor.team_id, wanted, after=after, limit=page_size + 1
     )

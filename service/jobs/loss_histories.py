@@ -45,7 +45,12 @@ class Position(Struct, frozen=True, kw_only=True, order=True):
 
 
 def history(
-    connection: Connection, actor: Actor, query: HistoryQuery, now: datetime, *, page_size: int = 1000
+    connection: Connection,
+    actor: Actor,
+    query: HistoryQuery,
+    now: datetime,
+    *,
+    page_size: int = 1000,
 ) -> HistoryOut:
     """The runs as the query asks for, oldest first; an unknown name has none.
 
