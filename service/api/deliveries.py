@@ -120,10 +120,11 @@ async def get_delivery(request: ApiRequest) -> ApiResponse:
         operation_id="replay_delivery",
         scope="schedules:write",
         reveals_costs=True,
-        summary="Send an ended delivery again",
+        summary="Send a delivery again, or at once",
         description="The same message under the same id, in a new round of attempts: what was "
-        "given up, what the receiver has lost, and what was skipped. One with money needs "
-        "costs:read. 409 while it waits anyway, and when its endpoint is disabled or deleted.",
+        "given up, what the receiver has lost, and what was skipped. One that waits for its next "
+        "attempt has it now. One with money needs costs:read. 409 when its endpoint is disabled "
+        "or deleted.",
         tag=TAG,
         path=DeliveryPath,
         problems=(409,),

@@ -87,15 +87,21 @@ def replay(
 ) -> DeliveryDetailOut:
     """Send an ended delivery again: the same message, a new round of attempts.
 
-    Raises `ConflictError` while it waits anyway, and when its endpoint takes nothing.
+    One that waits for its next attempt has it now, unless it is being sent. Raises `ConflictError` when its endpoint takes
+    nothing.
     """
     before = get(connection, actor, delivery_id)
-    if before.state == "pending":
-        raise ConflictError("it waits to be sent already")
     if before.includes_costs:
         require_costs(actor, "to send a message with money again")
     row = _require(connection, actor, delivery_id)
     _refuse_closed(connection, row)
+    if row.claimed_until is not None and row.claimed_until > now:
+        # It is being sent at this moment.
+        return before
+    if rows.set_state(
+        connection, delivery_id, rows.PENDING, expected=(rows.PENDING,), next_attempt_at=now
+    ):
+        return _recorded(connection, actor, "replay_delivery", before)
     outcome: dict[str, Any] = row.outcome or {}
     is_replayed = rows.set_state(
         connection,
@@ -111,7 +117,7 @@ def replay(
         outcome=outcome if "files" in outcome else None,
     )
     if not is_replayed:
-        raise ConflictError("it waits to be sent already")
+        raise ConflictError("it has just been changed by somebody else; look again")
     return _recorded(connection, actor, "replay_delivery", before)
 
 

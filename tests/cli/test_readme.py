@@ -21,9 +21,12 @@ WAIT_FOR_BATCH = "sleep 2\n"
 
 
 def walk() -> list[str]:
-    text = README.read_text()
-    section = text.partition("\n## Post, read, compare")[2].partition("\n## ")[0]
-    return re.findall(r"```sh\n(.*?)```", section, re.DOTALL)
+    return section("Post, read, compare")
+
+
+def section(title: str) -> list[str]:
+    text = README.read_text().partition(f"\n## {title}")[2].partition("\n## ")[0]
+    return re.findall(r"```sh\n(.*?)```", text, re.DOTALL)
 
 
 def waiting(block: str) -> str:
@@ -48,6 +51,24 @@ def test_the_walk_works_as_it_is_written(start: Start, tmp_path: Path) -> None:
     assert saved.num_rows == 15
     assert (tmp_path / "losses.parquet.sidecar.json").exists()
     assert REFUSED in run(address + refused, tmp_path).stdout
+
+
+def test_the_night_works_as_it_is_written(start: Start, tmp_path: Path) -> None:
+    port = ready_port(start("serve", "--port", "0", "--database-url", "sqlite:///night.db"))
+    api = f"http://127.0.0.1:{port}"
+    profile = next(block for block in walk() if '"slug": "my-h100"' in block)
+    script = STRICT + f"API={api}\nJSON='Content-Type: application/json'\n" + profile
+    program = f"{sys.executable} -m service"
+    blocks = section("Every night")
+    for command in re.findall(r"\.venv/bin/trainard .*", "".join(blocks)):
+        local = command.replace(".venv/bin/trainard", program)
+        blocks = [block.replace(command, f"{local} --url {api}") for block in blocks]
+    done = run(script + "".join(blocks), tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "Clocks go forward" in done.stdout
+    assert "Budget: within budget, 8,659 of 150,000 GPU-hours (6% used)" in done.stdout
+    assert "<!doctype html>" in (tmp_path / "loss.html").read_text().lower()
+    assert done.stdout.count("H100 as it is  my-h100                      8,659") == 3
 
 
 def run(script: str, folder: Path) -> subprocess.CompletedProcess[str]:
