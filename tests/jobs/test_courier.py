@@ -193,6 +193,24 @@ def test_after_a_day_it_is_given_up_and_a_replay_begins_anew(database: Database)
     assert [attempt.attempt for attempt in shown.attempt_log] == list(range(1, 29))
 
 
+def test_a_replay_of_what_waits_brings_it_forward_unless_it_is_being_sent(
+    database: Database,
+) -> None:
+    world, clock = World(database), Clock()
+    row = world.webhook("https://hooks.example.org/x")
+    deliver(courier(database, clock, sender=failing()))
+    waits = world.row(row.id).next_attempt_at
+    assert waits > clock.now
+    with database.write() as connection:
+        connection.execute(update(delivery).values(claimed_until=waits))
+        held = deliveries.replay(connection, world.actor, row.id, now=clock.now)
+        assert held.next_attempt_at == waits
+        connection.execute(update(delivery).values(claimed_until=None))
+        sooner = deliveries.replay(connection, world.actor, row.id, now=clock.now)
+    assert (sooner.state, sooner.attempts, sooner.next_attempt_at) == ("pending", 1, clock.now)
+    assert deliver(courier(database, clock, sender=failing())) == 1
+
+
 def test_no_attempt_begins_more_than_26_hours_after_the_first(database: Database) -> None:
     world, clock = World(database), Clock()
     row = world.webhook("https://hooks.example.org/x")
