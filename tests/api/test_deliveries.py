@@ -1,7 +1,6 @@
 """The log of deliveries over HTTP, on both databases."""
 
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
 from typing import Any
 
 import httpx
