@@ -87,8 +87,8 @@ def replay(
 ) -> DeliveryDetailOut:
     """Send an ended delivery again: the same message, a new round of attempts.
 
-    One that waits for its next attempt has it now, unless it is being sent. Raises `ConflictError` when its endpoint takes
-    nothing.
+    One that waits for its next attempt has it now, unless it is being sent. Raises
+    `ConflictError` when its endpoint takes nothing.
     """
     before = get(connection, actor, delivery_id)
     if before.includes_costs:

@@ -8,14 +8,14 @@ import math
 from collections.abc import Sequence
 from decimal import Decimal
 from fractions import Fraction
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 from msgspec import Struct, structs
 
 from service.reports.changes import change, nullable, relatives
 from service.reports.money import CostStatus, Money, apportion, money, rounded, total
-from service.reports.pricing import PricedWindow, cost, cost_status, exact_hours, mean_price
+from service.reports.pricing import PricedWindow, cost, cost_status, mean_price, summed_hours
 
 ChangeStatus = Literal[
     "priced", "no_rate", "partly_priced", "withheld", "currencies_differ", "not_computed"
@@ -129,25 +129,34 @@ class _Exact(Struct, frozen=True):
 
 
 def _exact(pairs: Sequence[CostPair]) -> _Exact | None:
-    """The sums, or None unless every row is computed and priced on both sides."""
-    effects = [_effects(pair) for pair in pairs]
-    known = [effect for effect in effects if effect is not None]
-    if len(known) < len(effects):
-        return None
+    """The sums, or None unless every row is computed and priced on both sides.
+
+    Rows of equal prices are added up before they are multiplied: most have the same.
+    """
+    groups: dict[tuple[Fraction, Fraction], _Hours] = {}
+    for pair in pairs:
+        past_price, new_price = mean_price(pair.past_window), mean_price(pair.new_window)
+        hours = change(pair.past_hours, pair.new_hours)
+        if past_price is None or new_price is None or hours.past is None or hours.new is None:
+            return None
+        group = groups.setdefault((past_price, new_price), _Hours([], []))
+        group.past.append(hours.past)
+        group.new.append(hours.past if hours.difference == 0 else hours.new)
+    parts = [_effects(*prices, group) for prices, group in groups.items()]
     return _Exact(
-        sum((effect.past for effect in known), Fraction(0)),
-        sum((effect.volume for effect in known), Fraction(0)),
-        sum((effect.price for effect in known), Fraction(0)),
+        sum((part.past for part in parts), Fraction(0)),
+        sum((part.volume for part in parts), Fraction(0)),
+        sum((part.price for part in parts), Fraction(0)),
     )
 
 
-def _effects(pair: CostPair) -> _Exact | None:
-    past_price, new_price = mean_price(pair.past_window), mean_price(pair.new_window)
-    hours = change(pair.past_hours, pair.new_hours)
-    if past_price is None or new_price is None or hours.past is None or hours.new is None:
-        return None
-    past_hours = exact_hours(hours.past)
-    new_hours = past_hours if hours.difference == 0 else exact_hours(hours.new)
+class _Hours(NamedTuple):
+    past: list[float]
+    new: list[float]
+
+
+def _effects(past_price: Fraction, new_price: Fraction, group: _Hours) -> _Exact:
+    past_hours, new_hours = summed_hours(group.past), summed_hours(group.new)
     return _Exact(
         past_hours * past_price,
         (new_hours - past_hours) * past_price,

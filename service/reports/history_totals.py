@@ -30,9 +30,9 @@ from service.reports.history import (
 )
 from service.reports.ideals import ideal_changed
 from service.reports.loss_report import RateChange, VolumeCause
-from service.reports.money import CostStatus, Money, money, total
+from service.reports.money import CostStatus, Money, money
 from service.reports.price_causes import RateKey, rate_changes
-from service.reports.pricing import Cost, cost, cost_status
+from service.reports.pricing import Cost, cost_status, summed_cost
 from service.reports.volume import summed
 
 GroupBy = Literal["profile", "team"]
@@ -213,7 +213,7 @@ def _cost(group: GroupRun, days: int, *, withhold: bool) -> Cost:
     found = {cost_status(run.window) for run in group.runs}
     if currency is None or found <= {CostStatus.NO_RATE}:
         return Cost(cost=None, cost_status=CostStatus.NO_RATE)
-    exact = total(cost(per_days(run, run.gpu_hours_lost, days), run.window) for run in group.runs)
+    exact = summed_cost((per_days(run, run.gpu_hours_lost, days), run.window) for run in group.runs)
     if exact is None:
         return Cost(cost=None, cost_status=CostStatus.PARTLY_PRICED)
     return Cost(cost=money(exact, currency), cost_status=CostStatus.PRICED)

@@ -15,7 +15,7 @@ from service.reports.changes import change
 from service.reports.cost_changes import CostChange, CostPair
 from service.reports.loss_report import RateChange
 from service.reports.money import Money, apportion, money
-from service.reports.pricing import PricedWindow, exact_hours
+from service.reports.pricing import PricedWindow, summed_hours
 
 
 class RateKey(Struct, frozen=True, kw_only=True):
@@ -50,11 +50,11 @@ def rate_changes(
     if cost.status == "withheld" or currency is None:
         return []
     rates: dict[str, _Found] = {}
-    for pair in pairs:
-        hours = _new_hours(pair)
+    for (past, new), parts in _by_windows(pairs).items():
+        hours = summed_hours(parts)
         if cost.status != "currencies_differ":
-            _count(rates, pair.past_window, -hours, is_new=False)
-        _count(rates, pair.new_window, hours, is_new=True)
+            _count(rates, past, -hours, len(parts), is_new=False)
+        _count(rates, new, hours, len(parts), is_new=True)
     ordered = sorted(rates.items(), key=lambda rate: (-abs(rate[1].effect), rate[0]))
     return [
         RateChange(
@@ -73,16 +73,31 @@ def rate_changes(
     ]
 
 
-def _new_hours(pair: CostPair) -> Fraction:
+def _by_windows(
+    pairs: Sequence[CostPair],
+) -> dict[tuple[PricedWindow | None, PricedWindow | None], list[float]]:
+    """The new hours of the rows by what prices them: most rows have the same windows."""
+    found: dict[tuple[PricedWindow | None, PricedWindow | None], list[float]] = {}
+    for pair in pairs:
+        found.setdefault((pair.past_window, pair.new_window), []).append(_new_hours(pair))
+    return found
+
+
+def _new_hours(pair: CostPair) -> float:
     """As the price effect takes them: unchanged where they moved by less than 1e-8."""
     hours = change(pair.past_hours, pair.new_hours)
     if hours.past is None or hours.new is None:
-        return Fraction(0)
-    return exact_hours(hours.past if hours.difference == 0 else hours.new)
+        return 0.0
+    return hours.past if hours.difference == 0 else hours.new
 
 
 def _count(
-    rates: dict[str, _Found], window: PricedWindow | None, hours: Fraction, *, is_new: bool
+    rates: dict[str, _Found],
+    window: PricedWindow | None,
+    hours: Fraction,
+    rows: int,
+    *,
+    is_new: bool,
 ) -> None:
     if window is None:
         return
@@ -90,9 +105,9 @@ def _count(
         found = rates.setdefault(line.rate_id, _Found(line.price))
         found.effect += hours * Fraction(line.price) * Fraction(line.days, window.period_days)
         if is_new:
-            found.new_days += line.days
+            found.new_days += rows * line.days
         else:
-            found.past_days += line.days
+            found.past_days += rows * line.days
 
 
 def _effects(found: Sequence[_Found], cost: CostChange) -> list[Money | None]:

@@ -7,7 +7,7 @@ validity, never an extrapolation.
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import date, timedelta
-from decimal import Decimal
+from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
 from fractions import Fraction
 from functools import lru_cache
 from itertools import pairwise
@@ -18,6 +18,9 @@ from numpy.typing import NDArray
 
 from service.reports.money import CostStatus, Money, from_minor_units, minor_digits, money
 from service.reports.whole_costs import rounded_ratio, shortest_digits
+
+# Sums of shortest digits of float64 have some 650 digits at most: no sum is rounded.
+_EXACT = Context(prec=1_000, Emax=MAX_EMAX, Emin=MIN_EMIN)
 
 
 class Rate(Struct, frozen=True, kw_only=True):
@@ -154,6 +157,30 @@ def cost(gpu_hours: float, window: PricedWindow | None) -> Fraction | None:
     """
     price = mean_price(window)
     return None if price is None else exact_hours(gpu_hours) * price
+
+
+def summed_hours(parts: Iterable[float]) -> Fraction:
+    """The exact sum of `exact_hours`, without a fraction for each: for hundreds of rows.
+
+    Raises ValueError for NaN and infinities.
+    """
+    total = Decimal(0)
+    for gpu_hours in parts:
+        if not math.isfinite(gpu_hours):
+            raise ValueError(f"{gpu_hours} GPU-hours have no cost: a finite number is needed")
+        total = _EXACT.add(total, Decimal(repr(float(gpu_hours))))
+    return Fraction(total)
+
+
+def summed_cost(rows: Iterable[tuple[float, PricedWindow | None]]) -> Fraction | None:
+    """The sum of `cost` of all rows, exact; None where a row has no price."""
+    by_price: dict[Fraction, list[float]] = {}
+    for gpu_hours, window in rows:
+        price = mean_price(window)
+        if price is None:
+            return None
+        by_price.setdefault(price, []).append(gpu_hours)
+    return sum((summed_hours(hours) * price for price, hours in by_price.items()), Fraction(0))
 
 
 def priced(gpu_hours: float, window: PricedWindow | None, currency: str | None) -> Cost:
