@@ -156,7 +156,9 @@ def list_lines(
 ) -> list[Row[Any]]:
     """Lines of the pricings in the order of the days they stand for, of all items or some."""
     c = pricing_line.c
-    query = select(pricing_line).where(c.pricing_id.in_(pricing_ids))
+    query = select(c.pricing_id, c.item_id, c.rate_id, c.amount, c.num_days).where(
+        c.pricing_id.in_(pricing_ids)
+    )
     if item_ids is not None:
         query = query.where(c.item_id.in_(sorted(item_ids)))
     return list(connection.execute(query.order_by(c.item_id, c.id)))
