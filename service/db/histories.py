@@ -159,7 +159,8 @@ def list_lines(
     query = select(c.pricing_id, c.item_id, c.rate_id, c.amount, c.num_days).where(
         c.pricing_id.in_(pricing_ids)
     )
-    if item_ids is not None:
+    # Of very many items all lines are read: a statement takes only so many parameters.
+    if item_ids is not None and len(item_ids) <= MOST_AT_ONCE:
         query = query.where(c.item_id.in_(sorted(item_ids)))
     return list(connection.execute(query.order_by(c.item_id, c.id)))
 
