@@ -89,18 +89,23 @@ def _measured(backend: Backend, database: Database) -> list[Row]:
     compared = ComparisonQuery(
         baseline=first, candidate=last, order_by="-difference.gpu_hours_lost"
     )
+    # Beside each question how many items would be computed again for its answer.
     asked: list[tuple[str, int, Callable[[Connection], Any]]] = [
         (f"one scenario over {nights} nights", nights, lambda c: _history(c, one)),
-        (f"total of the team over {nights} nights", nights, lambda c: _history(c, total)),
+        (
+            f"total of the team over {nights} nights",
+            nights * NUM_ITEMS,
+            lambda c: _history(c, total),
+        ),
         (
             f"comparison of the last night with the first, {NUM_ITEMS} items",
-            2,
+            2 * NUM_ITEMS,
             lambda c: comparisons.compare(c, Actor(), compared, page_size=50),
         ),
     ]
-    for measure, of_nights, ask in asked:
+    for measure, num_items, ask in asked:
         seconds = _seconds(database, ask)
-        computed_s = again_s * of_nights / 2
+        computed_s = again_s * num_items / (2 * NUM_ITEMS)
         found.append(
             _row(
                 backend,

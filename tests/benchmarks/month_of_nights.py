@@ -18,7 +18,7 @@ from service.settings import Settings
 
 NUM_ITEMS = 200
 FIRST_ON, LAST_ON = date(2026, 10, 1), date(2026, 10, 30)
-WITHIN_S = 600
+WITHIN_S = 1_800
 SLUG = "month"
 SEED: dict[str, Any] = {
     "num_gpus": 1024,
