@@ -6,7 +6,6 @@ By the standard library's `smtplib`: it runs in a thread of the courier.
 import email.policy
 import email.utils
 import os
-import re
 import smtplib
 import socket
 import ssl
@@ -15,13 +14,22 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime
-from email.headerregistry import Address
 from email.message import EmailMessage
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
 import certifi
 from msgspec import Struct
+
+from service.jobs.mail_headers import (
+    HeaderError,
+    checked,
+    file_name,
+    one_line,
+    put_mailbox,
+    put_text,
+    put_token,
+)
 
 SOCKET_S: Final = 15.0
 TOTAL_S: Final = 120.0
@@ -30,7 +38,10 @@ MAX_SUBJECT_LENGTH: Final = 200
 MAX_REPLY_LENGTH: Final = 200
 # RFC 5321: the first digit of a refusal for ever
 PERMANENT: Final = 500
-_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
+HEADERS: Final = (
+    *("From", "To", "Subject", "Date", "Message-ID"),
+    *("Auto-Submitted", "X-Auto-Response-Suppress", "List-Id"),
+)
 
 
 class Attachment(Struct, frozen=True, kw_only=True):
@@ -72,16 +83,17 @@ def message_of(letter: Letter, to: Sequence[str]) -> EmailMessage:
     """The message; to one recipient by name, to several without telling them of each other."""
     # Seven bits: not every server on the way says that it takes eight.
     message = EmailMessage(policy=email.policy.SMTP.clone(cte_type="7bit"))
-    sender = Address(addr_spec=email.utils.parseaddr(letter.sender)[1])
-    message["From"] = _one_line(letter.sender)
-    message["To"] = to[0] if len(to) == 1 else "undisclosed-recipients:;"
-    message["Subject"] = _one_line(letter.subject)[:MAX_SUBJECT_LENGTH]
-    message["Date"] = letter.sent_at
-    message["Message-ID"] = f"<{letter.message_id}@{sender.domain}>"
+    phrase, address = email.utils.parseaddr(letter.sender)
+    domain = address.rpartition("@")[2]
+    put_mailbox(message, "From", phrase, address)
+    put_token(message, "To", to[0] if len(to) == 1 else "undisclosed-recipients:;")
+    put_text(message, "Subject", one_line(letter.subject)[:MAX_SUBJECT_LENGTH])
+    put_token(message, "Date", email.utils.format_datetime(letter.sent_at))
+    put_token(message, "Message-ID", f"<{letter.message_id}@{domain}>")
     # So that no machine answers it, and people can sort it.
-    message["Auto-Submitted"] = "auto-generated"
-    message["X-Auto-Response-Suppress"] = "All"
-    message["List-Id"] = f"<{letter.list_slug}.{sender.domain}>"
+    put_token(message, "Auto-Submitted", "auto-generated")
+    put_token(message, "X-Auto-Response-Suppress", "All")
+    put_token(message, "List-Id", f"<{letter.list_slug}.{domain}>")
     message.set_content(letter.text)
     if letter.html is not None:
         message.add_alternative(letter.html, subtype="html")
@@ -91,7 +103,7 @@ def message_of(letter: Letter, to: Sequence[str]) -> EmailMessage:
             attachment.content,
             maintype=kind,
             subtype=subtype,
-            filename=attachment.name,
+            filename=file_name(attachment.name),
             params={"charset": "utf-8"} if kind == "text" else None,
         )
     return message
@@ -112,6 +124,8 @@ def send(url: str, letter: Letter, to: Sequence[str], *, total_s: float = TOTAL_
     except smtplib.SMTPResponseException as error:
         # The server as a whole refuses: its set-up may be mended, so that it is tried again.
         return Mailed(error=_reply(error.smtp_code, error.smtp_error), status=error.smtp_code)
+    except HeaderError as error:
+        return Mailed(error=f"it was not sent: {error}", is_permanent=True)
     except (OSError, smtplib.SMTPException, ValueError) as error:
         return Mailed(error=_sentence(error))
     finally:
@@ -195,7 +209,7 @@ def _require_ready(code: int, reply: bytes) -> None:
 def _given(client: _Client, letter: Letter, message: EmailMessage, to: Sequence[str]) -> Mailed:
     """Hand the message over; a recipient that is refused for now is tried again."""
     sender = email.utils.parseaddr(letter.sender)[1]
-    content = message.as_bytes()
+    content = checked(message.as_bytes(), HEADERS)
     code, reply = client.mail(sender, [f"size={len(content)}"] if client.has_extn("size") else [])
     if code != 250:
         return Mailed(
@@ -233,15 +247,11 @@ def _trust() -> ssl.SSLContext:
     return context
 
 
-def _one_line(text: str) -> str:
-    return _CONTROL.sub(" ", text).strip()
-
-
 def _reply(code: int, reply: bytes | str) -> str:
     text = reply.decode("utf-8", "replace") if isinstance(reply, bytes) else reply
-    return f"{code} {_one_line(text)}"[:MAX_REPLY_LENGTH]
+    return f"{code} {one_line(text)}"[:MAX_REPLY_LENGTH]
 
 
 def _sentence(error: Exception) -> str:
     text = (error.strerror if isinstance(error, OSError) else None) or str(error)
-    return f"the mail server cannot be used: {_one_line(text) or type(error).__name__}"[:400]
+    return f"the mail server cannot be used: {one_line(text) or type(error).__name__}"[:400]
