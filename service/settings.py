@@ -279,6 +279,12 @@ def _smtp(variable: str, url: str) -> str:
             f"{variable} must be smtp://user:password@host:587 (STARTTLS), smtps://… (TLS at "
             "once) or smtp+plain://… (no TLS, loopback only)"
         )
+    try:
+        port = parts.port
+    except ValueError:
+        port = 0
+    if port == 0:
+        raise ValueError(f"{variable}: its port must be a number from 1 to 65535")
     if parts.scheme == "smtp+plain" and parts.hostname not in {"localhost", "127.0.0.1", "::1"}:
         raise ValueError(f"{variable}: mail goes without TLS to this machine only")
     return url

@@ -14,12 +14,18 @@ from service.db.engine import Connection, Row
 from service.db.tables import delivery, delivery_attempt, schedule
 
 PENDING: Final = "pending"
+# Of what is due so many are looked at: more than a process has places for.
+PER_LANE_LISTED: Final = 4
+PER_TEAM_LISTED: Final = 40
 # A page of these is sorted by them; the id makes the order whole.
 Position = tuple[datetime, UUID]
 
 
 class DeliveryFilter(Struct, frozen=True, kw_only=True):
-    """Which deliveries a list holds; `schedule` is the id or the slug of one."""
+    """Which deliveries a list holds; `schedule` is the id or the slug of one.
+
+    Without `sees_costs` those whose state may tell of money are in no list by state.
+    """
 
     state: str | None = None
     kind: str | None = None
@@ -28,6 +34,7 @@ class DeliveryFilter(Struct, frozen=True, kw_only=True):
     endpoint_id: UUID | None = None
     created_after: datetime | None = None
     created_before: datetime | None = None
+    sees_costs: bool = True
 
 
 def insert_once(connection: Connection, rows: Sequence[Mapping[str, Any]]) -> list[UUID]:
@@ -112,30 +119,72 @@ def cancel_pending(
     return list(canceled.all())
 
 
+def num_pending(connection: Connection, endpoint_id: UUID, event: str) -> int:
+    """How many messages of this event wait for an endpoint."""
+    c = delivery.c
+    query = select(func.count()).where(
+        c.endpoint_id == endpoint_id, c.state == PENDING, c.event == event
+    )
+    return connection.scalar(query) or 0
+
+
+def any_with_costs(connection: Connection, endpoint_id: UUID) -> bool:
+    """Whether anything with money waits for the endpoint or stands in its log."""
+    c = delivery.c
+    query = select(c.id).where(c.endpoint_id == endpoint_id, c.include_costs.is_(True)).limit(1)
+    return connection.execute(query).first() is not None
+
+
 def any_due(connection: Connection, now: datetime) -> bool:
     """Whether something may be sent now."""
     return connection.execute(select(delivery.c.id).where(_due(now)).limit(1)).first() is not None
 
 
-def lock_due(
+def list_due(
     connection: Connection,
     now: datetime,
     *,
-    busy_endpoints: Collection[UUID],
-    busy_kinds: Collection[str],
-    limit: int,
+    kinds: Collection[str],
+    full_endpoints: Collection[UUID],
 ) -> list[Row[Any]]:
-    """Deliveries that may be sent now, longest due first, held until the transaction ends.
+    """(id, kind, team_id, endpoint_id) of what may be sent now, longest due first.
 
-    Those of busy endpoints and kinds are left out, and those that another process holds too.
+    Of each team and kind some only, so that a team with very much leaves none of the others out.
     """
     c = delivery.c
-    query = select(delivery).where(_due(now))
-    if busy_endpoints:
-        query = query.where(or_(c.endpoint_id.is_(None), c.endpoint_id.not_in(busy_endpoints)))
-    if busy_kinds:
-        query = query.where(c.kind.not_in(busy_kinds))
-    query = query.order_by(c.next_attempt_at, c.id).limit(limit)
+    first = (c.next_attempt_at, c.id)
+    of_lane = func.row_number().over(
+        partition_by=(c.kind, c.team_id, c.endpoint_id), order_by=first
+    )
+    columns = (c.id, c.kind, c.team_id, c.endpoint_id, c.next_attempt_at)
+    query = select(*columns, of_lane.label("of_lane")).where(_due(now), c.kind.in_(kinds))
+    if full_endpoints:
+        query = query.where(or_(c.endpoint_id.is_(None), c.endpoint_id.not_in(full_endpoints)))
+    lanes = query.subquery()
+    of_team = func.row_number().over(
+        partition_by=(lanes.c.kind, lanes.c.team_id), order_by=(lanes.c.next_attempt_at, lanes.c.id)
+    )
+    teams = (
+        select(lanes, of_team.label("of_team")).where(lanes.c.of_lane <= PER_LANE_LISTED).subquery()
+    )
+    t = teams.c
+    chosen = (
+        select(t.id, t.kind, t.team_id, t.endpoint_id)
+        .where(t.of_team <= PER_TEAM_LISTED)
+        .order_by(t.next_attempt_at, t.id)
+    )
+    return list(connection.execute(chosen))
+
+
+def lock_due(
+    connection: Connection, now: datetime, delivery_ids: Collection[UUID]
+) -> list[Row[Any]]:
+    """Those that may still be sent now, held until the transaction ends.
+
+    Those that another process holds are left out.
+    """
+    query = select(delivery).where(_due(now), delivery.c.id.in_(delivery_ids))
+    query = query.order_by(delivery.c.id)
     return list(connection.execute(query.with_for_update(skip_locked=True)))
 
 
@@ -241,6 +290,9 @@ def _conditions(team_id: UUID, wanted: DeliveryFilter) -> list[ColumnElement[boo
     found: list[ColumnElement[bool]] = [
         column == value for column, value in pairs if value is not None
     ]
+    if wanted.state is not None and not wanted.sees_costs:
+        is_always = func.coalesce(c.target["when"].as_string(), "always") == "always"
+        found.append(or_(c.include_costs.is_(False), is_always))
     if wanted.schedule is not None:
         named: ColumnElement[bool] = schedule.c.unique_slug == wanted.schedule
         with suppress(ValueError):

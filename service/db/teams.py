@@ -30,6 +30,12 @@ def find_team(connection: Connection, slug: str) -> Row[Any] | None:
     return connection.execute(select(team).where(team.c.slug == slug)).one_or_none()
 
 
+def slug_of(connection: Connection, team_id: UUID) -> str:
+    """The slug of a team that there is."""
+    found: str = connection.execute(select(team.c.slug).where(team.c.id == team_id)).scalar_one()
+    return found
+
+
 def list_teams(connection: Connection) -> list[Row[Any]]:
     """All teams by slug."""
     return list(connection.execute(select(team).order_by(team.c.slug)).all())

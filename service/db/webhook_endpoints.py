@@ -1,6 +1,6 @@
 """Rows of webhook endpoints; a deleted one stays for the log of its deliveries."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -57,6 +57,23 @@ def any_endpoint(connection: Connection) -> bool:
     """Whether any team has an endpoint."""
     query = select(webhook_endpoint.c.id).where(webhook_endpoint.c.deleted_at.is_(None)).limit(1)
     return connection.execute(query).first() is not None
+
+
+def list_secrets(connection: Connection, *, lock: bool = False) -> list[Row[Any]]:
+    """(id, team_id, secrets) of all teams' endpoints, in one order of locks."""
+    c = webhook_endpoint.c
+    query = select(c.id, c.team_id, c.secrets).where(c.deleted_at.is_(None)).order_by(c.id)
+    return list(connection.execute(query.with_for_update() if lock else query))
+
+
+def replace_secrets(
+    connection: Connection, endpoint_id: UUID, secrets: Sequence[Mapping[str, Any]]
+) -> None:
+    """Put the same secrets in another form in their place; the caller has locked the row."""
+    c = webhook_endpoint.c
+    connection.execute(
+        update(webhook_endpoint).where(c.id == endpoint_id).values(secrets=list(secrets))
+    )
 
 
 def change_endpoint(

@@ -38,6 +38,7 @@ PROGRAM_ACTIONS: Final = {
     "restore": "a copy took the place of the database",
     "prune_audit_events": "old events were removed",
     "remove_delivered_files": "files of a delivery were removed",
+    "encrypt_webhook_secrets": "secrets of an endpoint that lay plain were encrypted",
     "disable_webhook_endpoint": "an endpoint was disabled that could not be reached or is gone",
     "prune_reports": "old reports were removed",
     "prune_deliveries": "old deliveries were removed from the log",

@@ -5,7 +5,6 @@ import random
 import socket
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Final
@@ -18,12 +17,12 @@ from service.db import deliveries as rows
 from service.db import webhook_endpoints
 from service.db.engine import Connection, Database, OperationalError
 from service.db.failures import cause_of
+from service.jobs import webhook_encryption
 from service.jobs.delivery_attempts import LEASE_S, Claim, Sent, claim_due, record
 from service.jobs.delivery_sending import send
 from service.jobs.duties import Duty
 from service.settings import Deliveries
 
-MAX_AT_ONCE: Final = 8
 LOOK_EVERY_S: Final = 1.0
 # While something is sent: how often it is looked for more.
 LOOK_AGAIN_S: Final = 0.25
@@ -67,7 +66,7 @@ class Courier:
         self._lock = threading.Lock()
         self._done = threading.Event()
         self._renewed_at = time.monotonic()
-        self._is_warned = False
+        self._has_seen_to_secrets = False
 
     def duty(self) -> Duty:
         """The thread that does it."""
@@ -75,7 +74,7 @@ class Courier:
 
     def act(self, duty: Duty) -> bool:
         """Send what is due until nothing is and nothing is in hand."""
-        self._warn_once()
+        self._see_to_secrets()
         while not duty.is_stopping:
             self._done.clear()
             started = self.start_due()
@@ -90,10 +89,7 @@ class Courier:
         """Begin to send what is due and has a place; how many."""
         now = self._clock()
         with self._lock:
-            lanes = Counter(one.claim.lane for one in self._in_hand.values())
-            free = MAX_AT_ONCE - len(self._in_hand)
-        if not free:
-            return 0
+            lanes = [one.claim.lane for one in self._in_hand.values()]
         with self._database.read() as connection:
             # Looking costs SQLite no lock.
             if not rows.any_due(connection, now):
@@ -103,7 +99,6 @@ class Courier:
                 connection,
                 now,
                 claimed_by=self.name,
-                free=free,
                 in_hand=lanes,
                 public_url=self._settings.public_url,
             )
@@ -167,10 +162,21 @@ class Courier:
             with self._database.write() as connection:
                 rows.renew(connection, ids, claimed_by=self.name, until=until)
 
-    def _warn_once(self) -> None:
-        if self._is_warned or self._settings.secrets_key:
+    def _see_to_secrets(self) -> None:
+        """Once a process: encrypt what lies plain, or say that it does."""
+        if self._has_seen_to_secrets:
             return
-        with self._database.read() as connection:
-            if webhook_endpoints.any_endpoint(connection):
-                log.warning("webhook_secrets_not_encrypted", mend="set TRAINARD_SECRETS_KEY")
-        self._is_warned = True
+        if self._settings.secrets_key:
+            with self._database.read() as connection:
+                waits = webhook_encryption.any_plain(connection)
+            if waits:
+                with self._database.write() as connection:
+                    number = webhook_encryption.encrypt_plain(
+                        connection, self._settings.secrets_key
+                    )
+                log.info("webhook_secrets_encrypted", endpoints=number)
+        else:
+            with self._database.read() as connection:
+                if webhook_endpoints.any_endpoint(connection):
+                    log.warning("webhook_secrets_not_encrypted", mend="set TRAINARD_SECRETS_KEY")
+        self._has_seen_to_secrets = True

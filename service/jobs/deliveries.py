@@ -25,21 +25,35 @@ from service.jobs.delivery_documents import (
 from service.jobs.page_tokens import make_token, read_token
 
 MAX_ATTEMPTS_SHOWN: Final = 100
+# Of a delivery whose state tells of money
+_HIDDEN: Final[dict[str, Any]] = {
+    "state": "withheld",
+    "attempts": None,
+    "last_status": None,
+    "last_error": None,
+    "next_attempt_at": None,
+    "first_attempt_at": None,
+    "ended_at": None,
+    # It counts the attempts.
+    "version": 1,
+}
 ENDED: Final = ("delivered", "dead", "skipped", "canceled")
 
 
 def get(connection: Connection, actor: Actor, delivery_id: UUID) -> DeliveryDetailOut:
     """A delivery of the team with its attempts; raises `NotFoundError`."""
     row = _require(connection, actor, delivery_id)
-    outcome: dict[str, Any] = row.outcome or {}
+    is_hidden = _hides_state(actor, row)
+    outcome: dict[str, Any] = {} if is_hidden else row.outcome or {}
     attempts = rows.list_attempts(connection, delivery_id, limit=MAX_ATTEMPTS_SHOWN)
+    sees_answers = actor.may("webhooks:write") and not _is_withheld(actor, row)
     return DeliveryDetailOut(
         **structs.asdict(_shown(actor, row)),
         payload=_payload(actor, row),
         recipients_reached=outcome.get("accepted", []),
         recipients_refused=outcome.get("refused", {}),
-        files=msgspec.convert(outcome.get("files", []), list[DroppedFileOut]),
-        files_expire_at=row.files_expire_at,
+        files=_files(actor, row, outcome),
+        files_expire_at=None if is_hidden else row.files_expire_at,
         attempt_log=[
             DeliveryAttemptOut(
                 attempt=attempt.attempt,
@@ -47,9 +61,9 @@ def get(connection: Connection, actor: Actor, delivery_id: UUID) -> DeliveryDeta
                 duration_ms=attempt.duration_ms,
                 status=attempt.status,
                 error=attempt.error,
-                answer=attempt.answer,
+                answer=attempt.answer if sees_answers else None,
             )
-            for attempt in attempts
+            for attempt in ([] if is_hidden else attempts)
         ],
     )
 
@@ -62,7 +76,8 @@ def list_page(
     page_size: int,
     page_token: str | None,
 ) -> DeliveryPage:
-    """A page of the team's deliveries, newest first."""
+    """A page of the team's deliveries, newest first; by state only where the actor sees it."""
+    wanted = structs.replace(wanted, sees_costs=actor.sees_costs)
     query = ["deliveries", msgspec.to_builtins(wanted)]
     after = read_token(page_token, query, tuple[datetime, UUID])
     found = rows.list_deliveries(
@@ -126,9 +141,12 @@ def cancel(
 ) -> DeliveryDetailOut:
     """Call off what waits; an attempt that is on its way is not stopped. Harmless to repeat.
 
-    Raises `ConflictError` when it has ended otherwise.
+    Raises `ConflictError` when it has ended otherwise, and `ForbiddenError` where its state is
+    withheld.
     """
     before = get(connection, actor, delivery_id)
+    if before.state == "withheld":
+        require_costs(actor, "to call off a message whose state tells of money")
     if before.state == "canceled":
         return before
     is_canceled = rows.set_state(
@@ -167,13 +185,46 @@ def _recorded(
     connection: Connection, actor: Actor, action: str, before: DeliveryDetailOut
 ) -> DeliveryDetailOut:
     after = get(connection, actor, before.id)
-    subject = f"delivery/{before.id}"
-    audit.record(connection, actor, action=action, subject=subject, before=before, after=after)
+    audit.record(
+        connection,
+        actor,
+        action=action,
+        subject=f"delivery/{before.id}",
+        before=_audited(before),
+        after=_audited(after),
+    )
     return after
+
+
+def _audited(document: DeliveryDetailOut) -> DeliveryDetailOut:
+    """What the digest in the trail is of: nothing of money, which could be tried out."""
+    if not document.includes_costs:
+        return document
+    hidden = _HIDDEN if _tells_by_state(document.target) else {}
+    bare = structs.replace(document, payload=None, reason=None, files=[], attempt_log=[])
+    return structs.replace(bare, **hidden)
 
 
 def _is_withheld(actor: Actor, row: Row[Any]) -> bool:
     return bool(row.include_costs) and not actor.sees_costs
+
+
+def _hides_state(actor: Actor, row: Row[Any]) -> bool:
+    """Whether being sent or not tells of money: over its budget it is sent whatever `when` says."""
+    return _is_withheld(actor, row) and _tells_by_state(row.target)
+
+
+def _tells_by_state(target: dict[str, Any]) -> bool:
+    found: str = target.get("when", "always")
+    return found != "always"
+
+
+def _files(actor: Actor, row: Row[Any], outcome: dict[str, Any]) -> list[DroppedFileOut]:
+    """What was written; a digest or a length with money in it could be tried out."""
+    files = msgspec.convert(outcome.get("files", []), list[DroppedFileOut])
+    if _is_withheld(actor, row):
+        return [structs.replace(file, bytes=None, sha256=None) for file in files]
+    return files
 
 
 def _payload(actor: Actor, row: Row[Any]) -> dict[str, Any] | None:
@@ -184,7 +235,7 @@ def _payload(actor: Actor, row: Row[Any]) -> dict[str, Any] | None:
 
 
 def _shown(actor: Actor, row: Row[Any]) -> DeliveryOut:
-    return DeliveryOut(
+    shown = DeliveryOut(
         id=row.id,
         message_id=row.message_id,
         event=row.event,
@@ -207,3 +258,4 @@ def _shown(actor: Actor, row: Row[Any]) -> DeliveryOut:
         ended_at=row.ended_at,
         version=row.version,
     )
+    return structs.replace(shown, **_HIDDEN) if _hides_state(actor, row) else shown

@@ -5,11 +5,9 @@ recorded in another one. Whoever is killed in between loses the lease to somebod
 the same message again.
 """
 
-from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
 from typing import Any, Final
-from uuid import UUID
 
 import structlog
 from msgspec import Struct
@@ -18,12 +16,10 @@ from service.db import deliveries as rows
 from service.db import webhook_endpoints
 from service.db.engine import Connection, Row
 from service.jobs import audit
+from service.jobs.delivery_places import Lane, Turns, lane_of
 from service.jobs.webhook_payloads import with_public_links
 
 LEASE_S: Final = 60.0
-# What one endpoint, the mail server and the folder are each given at a time: a slow one must not
-# hold up the others.
-PER_LANE: Final = 2
 # Pauses after each failed attempt: 14 attempts in about a day.
 DELAYS_S: Final = (5, 30, 120, 300, 900, 1_800, 3_600, 7_200, *(14_400,) * 5)
 JITTER_FRACTION: Final = 0.2
@@ -47,8 +43,8 @@ class Claim(Struct, frozen=True, kw_only=True):
     claimed_by: str
 
     @property
-    def lane(self) -> UUID | str:
-        """What it shares a place in the queue with."""
+    def lane(self) -> Lane:
+        """What it shares its places with."""
         return lane_of(self.delivery)
 
 
@@ -70,47 +66,41 @@ class Sent(Struct, frozen=True, kw_only=True):
     files_expire_at: datetime | None = None
 
 
-def lane_of(row: Row[Any]) -> UUID | str:
-    """What the delivery shares a place in the queue with: its endpoint, else its kind."""
-    lane: UUID | str = row.endpoint_id or row.kind
-    return lane
-
-
 def claim_due(
     connection: Connection,
     now: datetime,
     *,
     claimed_by: str,
-    free: int,
-    in_hand: Counter[UUID | str],
+    in_hand: Iterable[Lane],
     public_url: str = "",
 ) -> list[Claim]:
-    """Take at most `free` deliveries that are due; `in_hand` counts what is sent now, by lane.
+    """Take what is due and has a place, in turns between the teams; `in_hand` is sent now.
 
-    What waits for an endpoint that is disabled or deleted is canceled.
+    What waits for an endpoint that is disabled, deleted or takes no money any more is canceled.
     """
-    lanes = Counter(in_hand)
-    busy = {lane for lane, number in lanes.items() if number >= PER_LANE}
+    turns = Turns(in_hand)
     found: list[Claim] = []
-    while len(found) < free:
-        due = rows.lock_due(
-            connection,
-            now,
-            busy_endpoints=[lane for lane in busy if isinstance(lane, UUID)],
-            busy_kinds=[lane for lane in busy if isinstance(lane, str)],
-            limit=free,
-        )
-        if not due:
+    while kinds := turns.open_kinds:
+        waiting = rows.list_due(connection, now, kinds=kinds, full_endpoints=turns.full_endpoints)
+        chosen = []
+        while (row := turns.next_of(waiting)) is not None:
+            waiting.remove(row)
+            turns.take(lane_of(row))
+            chosen.append(row)
+        # Of those that another process holds nothing comes back.
+        held = {row.id: row for row in rows.lock_due(connection, now, [row.id for row in chosen])}
+        num_ended = 0
+        for row in chosen:
+            claim = None
+            if row.id in held:
+                claim = _claimed(connection, held[row.id], claimed_by, public_url, now)
+                num_ended += claim is None
+            if claim is None:
+                turns.give_back(lane_of(row))
+            else:
+                found.append(claim)
+        if not num_ended:
             break
-        for row in due:
-            lane = lane_of(row)
-            if lanes[lane] >= PER_LANE:
-                busy.add(lane)
-            elif len(found) < free:
-                claim = _claimed(connection, row, claimed_by, public_url, now)
-                if claim is not None:
-                    lanes[lane] += 1
-                    found.append(claim)
     return found
 
 
@@ -170,6 +160,10 @@ def _claimed(
         if not found or found.deleted_at is not None or found.disabled_at is not None:
             what = "disabled" if found and found.deleted_at is None else "deleted"
             _end(connection, row, f"the endpoint was {what}", now)
+            return None
+        if row.include_costs and not found.include_costs:
+            # Whoever turned it so may not have been allowed to see what waits.
+            _end(connection, row, "the endpoint takes no money any more", now)
             return None
         endpoint = found
     payload = row.payload

@@ -10,7 +10,7 @@ from uuid import UUID
 import msgspec
 from msgspec import Struct
 
-from service.db import reports, schedule_runs
+from service.db import reports, schedule_runs, teams
 from service.db.engine import Connection, Row
 from service.errors import NotFoundError
 from service.jobs.delivery_reasons import hours_text
@@ -22,6 +22,7 @@ from service.jobs.schedule_documents import (
     Language,
     ReportFormat,
 )
+from service.reports.language import words
 from service.reports.loss_report import LossReport
 from service.reports.report_formats import FORMATS
 from service.reports.report_text import report_text
@@ -35,7 +36,7 @@ _WORDS: Final[dict[Language, dict[str, str]]] = {
         "subject": "{name}: {hours} GPU-hours lost in 30 days",
         "subject_over": "{name}: over budget, {hours} GPU-hours lost in 30 days",
         "subject_failed": "{name}: the run failed",
-        "slot": "Run of {local_time}",
+        "slot": "Run of {slot} ({zone})",
         "run": "The run",
         "report": "The report",
         "left_out": "Not attached, since all together have more than {limit} MB: {names}.",
@@ -45,7 +46,7 @@ _WORDS: Final[dict[Language, dict[str, str]]] = {
         "subject": "{name} : {hours} heures-GPU perdues en 30 jours",
         "subject_over": "{name} : budget dépassé, {hours} heures-GPU perdues en 30 jours",
         "subject_failed": "{name} : échec de l'exécution",
-        "slot": "Exécution du {local_time}",
+        "slot": "Exécution du {slot} ({zone})",
         "run": "L'exécution",
         "report": "Le rapport",
         "left_out": "Non joint, car l'ensemble dépasse {limit} Mo : {names}.",
@@ -57,6 +58,7 @@ _WORDS: Final[dict[Language, dict[str, str]]] = {
 class Told(Struct, frozen=True, kw_only=True):
     """What a delivery tells of: a run, its schedule, and the report where one was made."""
 
+    team: str
     run: Any
     schedule: Any
     report: LossReport | None
@@ -77,6 +79,7 @@ class Sidecar(Struct, frozen=True, kw_only=True):
 
     message_id: str
     event: str
+    team: str
     schedule: str
     run_id: UUID
     attempt: int
@@ -98,6 +101,7 @@ def read_told(connection: Connection, delivery: Row[Any]) -> Told | None:
         except NotFoundError:
             return None
     return Told(
+        team=teams.slug_of(connection, delivery.team_id),
         run=schedule_runs.find_run(connection, delivery.run_id),
         schedule=reports.schedule_of(connection, delivery.schedule_id),
         report=report,
@@ -123,6 +127,7 @@ def dropped_files(
     sidecar = Sidecar(
         message_id=delivery.message_id,
         event=delivery.event,
+        team=told.team,
         schedule=told.schedule.slug,
         run_id=told.run.id,
         attempt=told.run.attempt,
@@ -199,13 +204,17 @@ def _attachments(
 
 
 def _subject(told: Told, language: Language) -> str:
-    name = told.schedule.name
+    name = f"{told.schedule.name}, {_slot(told, language)}"
     if told.report is None:
         return _say(language, "subject_failed", name=name)
     hours = hours_text(told.report.headline.gpu_hours_lost_per_30_days, language)
     budget = told.report.budget
     code = "subject_over" if budget is not None and budget.status == "over" else "subject"
     return _say(language, code, name=name, hours=hours)
+
+
+def _slot(told: Told, language: Language) -> str:
+    return words(language).numbers.local(told.run.local_time)
 
 
 def _links(told: Told, public_url: str, language: Language) -> dict[str, str]:
@@ -221,7 +230,7 @@ def _links(told: Told, public_url: str, language: Language) -> dict[str, str]:
 
 def _paragraphs(told: Told, language: Language, lines: list[str]) -> list[str]:
     """What the message says, without its links."""
-    slot = _say(language, "slot", local_time=told.run.local_time)
+    slot = _say(language, "slot", slot=_slot(told, language), zone=told.run.zone)
     said = "" if told.report is None else report_text(told.report, language)
     return [slot, *lines, *(part for part in said.strip().split("\n\n") if part)]
 

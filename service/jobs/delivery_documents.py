@@ -7,6 +7,8 @@ from uuid import UUID
 from msgspec import Meta, Struct
 
 DeliveryState = Literal["pending", "delivered", "dead", "skipped", "canceled"]
+# As it is shown: `withheld` where it would tell of money.
+ShownState = Literal[DeliveryState, "withheld"]
 DeliveryKind = Literal["webhook", "email", "directory"]
 
 
@@ -15,6 +17,8 @@ class DeliveryOut(Struct, frozen=True, kw_only=True):
 
     - `pending` waits for its (next) attempt, `delivered` was taken, `dead` was given up after a
       day or for a reason that lasts, `skipped` was not to be sent, `canceled` was called off.
+    - `withheld`: it may hold money and `when` is not `always`, so that whether it was sent may tell
+      that a budget of money is passed. Readers without costs:read see neither state nor attempts.
     """
 
     id: UUID
@@ -23,7 +27,7 @@ class DeliveryOut(Struct, frozen=True, kw_only=True):
     ]
     event: str
     kind: DeliveryKind
-    state: DeliveryState
+    state: ShownState
     reason: Annotated[
         str | None,
         Meta(description="Why it is sent or not; null where it may tell of money (withheld)."),
@@ -35,7 +39,7 @@ class DeliveryOut(Struct, frozen=True, kw_only=True):
     run_id: UUID | None
     report_id: UUID | None
     includes_costs: bool
-    attempts: int
+    attempts: Annotated[int | None, Meta(description="null: withheld.")]
     last_status: Annotated[int | None, Meta(description="Of HTTP or SMTP.")]
     last_error: str | None
     next_attempt_at: datetime | None
@@ -55,15 +59,23 @@ class DeliveryAttemptOut(Struct, frozen=True, kw_only=True):
     duration_ms: int
     status: int | None
     error: str | None
-    answer: Annotated[str | None, Meta(description="The first bytes of what was answered.")]
+    answer: Annotated[
+        str | None,
+        Meta(
+            description="The first bytes of what was answered; for those with webhooks:write, and "
+            "of a message with money for those with costs:read too."
+        ),
+    ]
 
 
 class DroppedFileOut(Struct, frozen=True, kw_only=True):
     """A file that a directory delivery has written."""
 
     name: str
-    bytes: int
-    sha256: str
+    bytes: Annotated[int | None, Meta(description="null where the file may hold money (withheld).")]
+    sha256: Annotated[
+        str | None, Meta(description="null where the file may hold money (withheld).")
+    ]
 
 
 class DeliveryDetailOut(DeliveryOut, frozen=True, kw_only=True):

@@ -11,7 +11,7 @@ from service.db.engine import Database, OperationalError
 from service.jobs import drops, mail, webhook_posts, webhook_secrets, webhook_signatures
 from service.jobs.delivery_attempts import Claim, Sent
 from service.jobs.delivery_contents import dropped_files, letter_of, read_told
-from service.jobs.delivery_rules import is_allowed_domain
+from service.jobs.delivery_rules import is_address, is_allowed_domain
 from service.jobs.egress import Resolver
 from service.jobs.schedule_documents import (
     DeliveryIn,
@@ -93,7 +93,9 @@ def _mail(claim: Claim, delivery: EmailDelivery, database: Database, settings: D
     accepted: list[str] = list(known.get("accepted", ()))
     refused: dict[str, str] = dict(known.get("refused", {}))
     for address in delivery.to:
-        if not is_allowed_domain(address, settings.email_domains):
+        if not is_address(address):
+            refused.setdefault(address, "it is no address such as a@b.org")
+        elif not is_allowed_domain(address, settings.email_domains):
             refused.setdefault(address, "its domain is not in TRAINARD_EMAIL_DOMAINS")
     left = [one for one in delivery.to if one not in accepted and one not in refused]
     mailed = mail.Mailed()
@@ -138,14 +140,17 @@ def _drop(
         return _without_report()
     try:
         files = drops.write(
-            settings.folder, delivery.folder, dropped_files(claim.delivery, delivery, told)
+            settings.folder,
+            delivery.folder,
+            dropped_files(claim.delivery, delivery, told),
+            team=told.team,
         )
     except drops.DropError as error:
         return Sent(is_delivered=False, error=str(error))
     expires = now + timedelta(days=delivery.keep_days) if delivery.keep_days else None
     return Sent(
         is_delivered=True,
-        outcome={"folder": delivery.folder, "files": _builtins(files)},
+        outcome={"team": told.team, "folder": delivery.folder, "files": _builtins(files)},
         files_expire_at=expires,
     )
 

@@ -30,7 +30,8 @@ class ExpiredFiles(Struct, frozen=True, kw_only=True):
     team_id: UUID
     folder: str
     names: list[str]
-    num_bytes: int
+    # None where they may hold money: lengths could be tried out
+    num_bytes: int | None
     expires_at: datetime
 
 
@@ -40,9 +41,9 @@ def list_expired(connection: Connection, now: datetime) -> list[ExpiredFiles]:
         ExpiredFiles(
             delivery_id=row.id,
             team_id=row.team_id,
-            folder=row.outcome["folder"],
+            folder=f"{row.outcome['team']}/{row.outcome['folder']}",
             names=[file.name for file in _files(row)],
-            num_bytes=sum(file.bytes for file in _files(row)),
+            num_bytes=None if row.include_costs else sum(file.bytes for file in _files(row)),
             expires_at=row.files_expire_at,
         )
         for row in rows.list_with_old_files(connection, now, limit=MAX_LISTED)
@@ -58,7 +59,7 @@ def remove_expired(database: Database, root: str, now: datetime, *, program: str
     done = []
     for row in due:
         try:
-            remove(root, row.outcome["folder"], _files(row))
+            remove(root, row.outcome["folder"], _files(row), team=row.outcome["team"])
         except DropError as error:
             log.warning("files_not_removed", delivery=str(row.id), reason=str(error))
         else:

@@ -36,13 +36,16 @@ class DroppedFile(Struct, frozen=True, kw_only=True):
     sha256: str
 
 
-def write(root: str, folder: str, files: Sequence[tuple[str, bytes]]) -> list[DroppedFile]:
+def write(
+    root: str, folder: str, files: Sequence[tuple[str, bytes]], *, team: str
+) -> list[DroppedFile]:
     """Write the files in this order, over those of the same names; raises `DropError`.
 
+    They lie beneath the team's own folder, so that no team writes where another one does.
     A repetition leaves the same files. The folders on the way are made.
     """
     try:
-        with _said(), _opened(root, folder, make=True) as place:
+        with _said(), _opened(root, team, folder, make=True) as place:
             for name, content in files:
                 _replace(place, name, content)
             os.fsync(place)
@@ -54,14 +57,14 @@ def write(root: str, folder: str, files: Sequence[tuple[str, bytes]]) -> list[Dr
     ]
 
 
-def remove(root: str, folder: str, files: Sequence[DroppedFile]) -> int:
+def remove(root: str, folder: str, files: Sequence[DroppedFile], *, team: str) -> int:
     """Remove those that are still there and the same; how many. Raises `DropError`.
 
     What has other content by now is somebody else's, and stays.
     """
     num = 0
     try:
-        with _said(), _opened(root, folder, make=False) as place:
+        with _said(), _opened(root, team, folder, make=False) as place:
             for file in files:
                 if _sha256(place, file.name) == file.sha256:
                     os.unlink(file.name, dir_fd=place)
@@ -73,14 +76,14 @@ def remove(root: str, folder: str, files: Sequence[DroppedFile]) -> int:
 
 
 @contextmanager
-def _opened(root: str, folder: str, *, make: bool) -> Iterator[int]:
-    parts = folder_parts(folder)
-    if parts is None:
-        raise DropError(f"the folder {folder!r} is refused")
+def _opened(root: str, team: str, folder: str, *, make: bool) -> Iterator[int]:
+    own, parts = folder_parts(team), folder_parts(folder)
+    if own is None or len(own) != 1 or parts is None:
+        raise DropError(f"the folder {folder!r} of {team!r} is refused")
     # The operator's own folder may be a link.
     place = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        for part in parts:
+        for part in [*own, *parts]:
             if make:
                 with suppress(FileExistsError):
                     os.mkdir(part, FOLDER_MODE, dir_fd=place)

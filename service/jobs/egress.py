@@ -29,6 +29,12 @@ _REFUSED: Final = tuple(
         (
             "192.0.0.0/24",  # protocol assignments, of which some Pythons know a part
             "192.88.99.0/24",  # relays of 6to4
+            # Azure's platform: DHCP, DNS, health probes and the agent's wire server, from each of
+            # its machines (learn.microsoft.com, "What is IP address 168.63.129.16?"). Public by its
+            # number only. The other clouds' metadata is link-local, shared, private or in
+            # 192.0.0.0/24 (AWS, Google, OpenStack 169.254.169.254; AWS fd00:ec2::254; Alibaba
+            # 100.100.100.200; Oracle 192.0.0.192), and refused as such.
+            "168.63.129.16/32",
             "::/96",  # IPv4-compatible
             "64:ff9b::/96",  # NAT64
             "64:ff9b:1::/48",  # NAT64 of one network
@@ -81,6 +87,8 @@ def place_of(url: str, networks: Sequence[str] = ()) -> Place:
         port = parts.port
     except ValueError as error:
         raise EgressError("this is no URL such as https://hooks.example.org/trainard") from error
+    if port == 0:
+        raise EgressError("port 0 is refused: no server listens there")
     if parts.scheme not in {"https", "http"} or not parts.hostname:
         raise EgressError("the URL must be such as https://hooks.example.org/trainard")
     if "@" in parts.netloc:
@@ -90,7 +98,7 @@ def place_of(url: str, networks: Sequence[str] = ()) -> Place:
         raise EgressError("a URL with a fragment (#) is refused: no server would see it")
     place = Place(
         scheme=parts.scheme,
-        host=_ascii_host(parts.hostname),
+        host=_bracketed(parts.hostname) if "[" in parts.netloc else _ascii_host(parts.hostname),
         port=port or (443 if parts.scheme == "https" else 80),
         target=_target(parts),
     )
@@ -100,6 +108,23 @@ def place_of(url: str, networks: Sequence[str] = ()) -> Place:
     if literal is not None:
         _check(literal, place, networks)
     return place
+
+
+def notice_of(url: str) -> str | None:
+    """What to know of a URL by name that is for the operator's own networks only."""
+    try:
+        # As if any network were the operator's.
+        place = place_of(url, ("0.0.0.0/0", "::/0"))
+        if _literal(place.host) is None:
+            _refuse_inner(place)
+    except EgressError:
+        host = urlsplit(url).hostname or "the host"
+        return (
+            f"It is reached only while {host} leads to nothing but networks in "
+            "TRAINARD_WEBHOOK_EGRESS: elsewhere webhooks go by https, to port 443 or from "
+            f"{FIRST_FREE_PORT} on."
+        )
+    return None
 
 
 def checked_addresses(
@@ -165,6 +190,13 @@ def _literal(host: str) -> Address | None:
         return ipaddress.ip_address(host)
     except ValueError:
         return None
+
+
+def _bracketed(host: str) -> str:
+    """An address in brackets; raises `EgressError` for what else may stand there (v1.x)."""
+    if not isinstance(_literal(host), IPv6Address):
+        raise EgressError("what stands in [ ] is no IPv6 address")
+    return _ascii_host(host)
 
 
 def _ascii_host(host: str) -> str:

@@ -34,6 +34,7 @@ class HeaderError(ValueError):
 class _Literal(str):
     """A value whose bytes are given: the library takes it for one of its own headers."""
 
+    __slots__ = ("encoded", "name")
     name: str
     encoded: str
 
@@ -81,7 +82,7 @@ def checked(content: bytes, names: Collection[str]) -> bytes:
     Raises `HeaderError`: then something has put a line where a value was meant.
     """
     head, end, _ = content.partition(b"\r\n\r\n")
-    found = []
+    found: list[str] = []
     for line in head.split(b"\r\n"):
         if b"\r" in line or b"\n" in line or b"\0" in line or not end:
             raise HeaderError("a header of the message has a line end in it")

@@ -48,7 +48,8 @@ class EndpointIn(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 class EndpointChangeIn(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What is to be another; what is not given stays.
 
-    `enabled: false` cancels what waits for it; `true` takes it back into use.
+    `enabled: false` cancels what waits for it; `true` takes it back into use. `url`,
+    `include_costs` and `enabled: true` need costs:read where it is or was sent money.
     """
 
     name: EndpointName | UnsetType = UNSET
@@ -78,6 +79,10 @@ class EndpointOut(Struct, frozen=True, kw_only=True):
     url: Annotated[
         str,
         Meta(description="Without its path for those without webhooks:write: it may be a secret."),
+    ]
+    notice: Annotated[
+        str | None,
+        Meta(description="What to know of the URL: that it works within private networks only."),
     ]
     include_costs: bool
     enabled: bool

@@ -21,7 +21,7 @@ from service.jobs import audit, webhook_secrets
 from service.jobs.actors import Actor
 from service.jobs.cost_access import require_costs
 from service.jobs.delivery_plans import message_id
-from service.jobs.egress import EgressError, place_of
+from service.jobs.egress import EgressError, notice_of, place_of
 from service.jobs.labels import label_faults
 from service.jobs.page_tokens import make_token, read_token
 from service.jobs.webhook_documents import (
@@ -32,11 +32,13 @@ from service.jobs.webhook_documents import (
     NewEndpointOut,
 )
 from service.jobs.webhook_payloads import encode, trial_event
-from service.jobs.webhook_secrets import Vault
+from service.jobs.webhook_secrets import SecretsError, Vault
 from service.jobs.webhook_signatures import mint
 from service.settings import Settings
 
 _QUERY: Final = ["webhook-endpoints"]
+# Of one endpoint: whoever tries it again and again gives way to what was really sent.
+MAX_TRIALS_WAITING: Final = 3
 
 
 def create_endpoint(
@@ -109,17 +111,20 @@ def change_endpoint(
 ) -> EndpointOut:
     """Change what the document names; raises as `create_endpoint` does, and for a stale version.
 
-    One that is sent money is turned elsewhere only by those who may see money.
+    One that is, was or will be sent money is turned elsewhere, and taken back into use, only by
+    those who may see money.
     """
     current = _at_version(connection, actor, endpoint_id, version)
     wanted = {"name": change.name, "url": change.url, "include_costs": change.include_costs}
     values: dict[str, Any] = {key: part for key, part in wanted.items() if part is not UNSET}
-    if values.get("include_costs", current.include_costs) and (
-        not current.include_costs or values.get("url", current.url) != current.url
-    ):
-        require_costs(actor, "to say where money is sent")
-    _refuse(_faults(values.get("name"), values.get("url"), settings))
     is_enabled = current.disabled_at is None
+    is_turned = any(
+        values.get(key, former) != former
+        for key, former in (("url", current.url), ("include_costs", current.include_costs))
+    )
+    if is_turned or (change.enabled is True and not is_enabled):
+        _require_costs_of(connection, actor, current, gets_costs=values.get("include_costs", False))
+    _refuse(_faults(values.get("name"), values.get("url"), settings))
     if change.enabled is True and not is_enabled:
         values |= {"disabled_at": None, "disabled_reason": None}
     if change.enabled is False and is_enabled:
@@ -161,10 +166,20 @@ def rotate_secret(
     overlap_s: int,
     now: datetime,
 ) -> NewEndpointOut:
-    """Make a new secret; the old ones sign beside it for `overlap_s`. Shown once."""
+    """Make a new secret; the old ones sign beside it for `overlap_s`. Shown once.
+
+    Raises `ForbiddenError` for an endpoint with money without costs:read, and `ConflictError`
+    when as many sign already as can.
+    """
     current = _require(connection, actor, endpoint_id)
+    _require_costs_of(connection, actor, current)
     vault, secret = Vault(settings.deliveries.secrets_key), mint()
-    stored = webhook_secrets.rotated(vault, current.secrets, secret, overlap_s=overlap_s, now=now)
+    try:
+        stored = webhook_secrets.rotated(
+            vault, current.secrets, secret, overlap_s=overlap_s, now=now
+        )
+    except SecretsError as error:
+        raise ConflictError(str(error)) from error
     values = {"secrets": stored}
     if not rows.change_endpoint(
         connection, endpoint_id, version=current.version, now=now, values=values
@@ -181,6 +196,12 @@ def send_trial(connection: Connection, actor: Actor, endpoint_id: UUID, *, now: 
     endpoint = _require(connection, actor, endpoint_id)
     if endpoint.disabled_at is not None:
         raise ConflictError(f"the webhook endpoint {endpoint.name!r} is disabled: enable it first")
+    waiting = deliveries_rows.num_pending(connection, endpoint_id, "webhook.test")
+    if waiting >= MAX_TRIALS_WAITING:
+        raise ConflictError(
+            f"{waiting} test messages wait for the webhook endpoint {endpoint.name!r} already, "
+            "which is the limit"
+        )
     reason = f"{actor.name} tries the endpoint."
     message = message_id()
     (delivery_id,) = deliveries_rows.insert_once(
@@ -219,6 +240,18 @@ def _require(connection: Connection, actor: Actor, endpoint_id: UUID) -> Row[Any
     if row is None:
         raise NotFoundError(f"there is no webhook endpoint {endpoint_id}")
     return row
+
+
+def _require_costs_of(
+    connection: Connection, actor: Actor, endpoint: Row[Any], *, gets_costs: bool = False
+) -> None:
+    """Raise `ForbiddenError` when it has to do with money: now, by what waits, or by its log."""
+    if (
+        gets_costs
+        or endpoint.include_costs
+        or deliveries_rows.any_with_costs(connection, endpoint.id)
+    ):
+        require_costs(actor, "to say where money is sent")
 
 
 def _at_version(connection: Connection, actor: Actor, endpoint_id: UUID, version: int) -> Row[Any]:
@@ -261,6 +294,7 @@ def _shown(actor: Actor, row: Row[Any], now: datetime) -> EndpointOut:
         id=row.id,
         name=row.name,
         url=row.url if actor.may("webhooks:write") else f"{parts.scheme}://{parts.netloc}/…",
+        notice=notice_of(row.url),
         include_costs=row.include_costs,
         enabled=row.disabled_at is None,
         disabled_at=row.disabled_at,

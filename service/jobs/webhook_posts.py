@@ -130,7 +130,7 @@ def _post(
         status=response.status_code,
         error=error,
         answer=_text(body),
-        retry_after_s=_retry_after(response.headers.get("retry-after")),
+        retry_after_s=None if error is None else _retry_after(response.headers),
     )
 
 
@@ -203,16 +203,14 @@ def _text(body: bytes) -> str | None:
     return body.decode("utf-8", "replace").replace("\0", "\ufffd") or None
 
 
-def _retry_after(value: str | None) -> float | None:
-    """Seconds of the header Retry-After: a number, or a moment."""
-    if value is None:
-        return None
+def _retry_after(headers: Mapping[str, str]) -> float | None:
+    """Seconds of the header Retry-After: a number, or a moment; whatever else is ignored."""
+    value = headers.get("retry-after", "").strip()
     if value.isdecimal() and value.isascii():
         return float(value[:9])
     try:
         moment = parsedate_to_datetime(value)
-    except ValueError:
+        return max(0.0, (moment - datetime.now(UTC)).total_seconds())
+    except (ValueError, TypeError, IndexError, OverflowError):
+        # Also a moment without a zone, and one beyond the calendar
         return None
-    if moment.tzinfo is None:
-        return None
-    return max(0.0, (moment - datetime.now(UTC)).total_seconds())

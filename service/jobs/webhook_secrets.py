@@ -20,6 +20,10 @@ class SecretError(Exception):
     """A secret that cannot be read; says nothing of it."""
 
 
+class SecretsError(Exception):
+    """Why there can be no further secret now, in a sentence."""
+
+
 class Vault:
     """Encrypts and decrypts under the keys of the settings, the newest first; none: plain."""
 
@@ -61,14 +65,23 @@ def first(vault: Vault, secret: str, now: datetime) -> list[dict[str, Any]]:
 def rotated(
     vault: Vault, stored: Sequence[dict[str, Any]], secret: str, *, overlap_s: int, now: datetime
 ) -> list[dict[str, Any]]:
-    """What is stored when a new secret takes over and the live ones go on for `overlap_s`."""
+    """What is stored when a new secret takes over and the live ones go on for `overlap_s`.
+
+    Raises `SecretsError` when one would have to end sooner than it was promised.
+    """
     until = now + timedelta(seconds=overlap_s)
     kept = []
     for entry in _live(stored, now):
         ends = until if entry["expires_at"] is None else min(until, _moment(entry["expires_at"]))
         if ends > now:
             kept.append({**entry, "expires_at": ends.isoformat()})
-    return [*first(vault, secret, now), *kept][:MAX_LIVE]
+    if len(kept) >= MAX_LIVE:
+        ends = min(_moment(entry["expires_at"]) for entry in kept)
+        raise SecretsError(
+            f"{len(kept)} secrets of the endpoint sign already, which is the limit: wait until "
+            f"{ends.isoformat(timespec='seconds')}, or rotate with overlap_s 0, which ends them all"
+        )
+    return [*first(vault, secret, now), *kept]
 
 
 def live(vault: Vault, stored: Sequence[dict[str, Any]], now: datetime) -> list[str]:

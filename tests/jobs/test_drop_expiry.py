@@ -31,18 +31,18 @@ def test_files_are_removed_after_keep_days_and_only_ours(
     database: Database, tmp_path: Path
 ) -> None:
     delivered(database, tmp_path)
-    (tmp_path / "going" / "theirs").write_bytes(b"theirs")
+    (tmp_path / "default" / "going" / "theirs").write_bytes(b"theirs")
     before, after = NOW + timedelta(days=29, hours=23), NOW + timedelta(days=30)
     with database.read() as connection:
         assert list_expired(connection, before) == []
         (found,) = list_expired(connection, after)
-    assert (found.folder, len(found.names), found.expires_at) == ("going", 1, after)
-    assert found.num_bytes == (tmp_path / "going" / found.names[0]).stat().st_size
+    assert (found.folder, len(found.names), found.expires_at) == ("default/going", 1, after)
+    assert found.num_bytes == (tmp_path / "default" / "going" / found.names[0]).stat().st_size
     assert remove_expired(database, str(tmp_path), before) == 0
-    assert len(list((tmp_path / "going").iterdir())) == 2
+    assert len(list((tmp_path / "default" / "going").iterdir())) == 2
     assert remove_expired(database, str(tmp_path), after) == 1
-    assert [path.name for path in (tmp_path / "going").iterdir()] == ["theirs"]
-    assert len(list((tmp_path / "kept").iterdir())) == 1
+    assert [path.name for path in (tmp_path / "default" / "going").iterdir()] == ["theirs"]
+    assert len(list((tmp_path / "default" / "kept").iterdir())) == 1
     assert remove_expired(database, str(tmp_path), after) == 0
     with database.read() as connection:
         assert list_expired(connection, after) == []
@@ -55,12 +55,12 @@ def test_what_cannot_be_removed_is_left_for_the_next_time(
 ) -> None:
     delivered(database, tmp_path)
     after = NOW + timedelta(days=30)
-    (tmp_path / "going").rename(tmp_path / "moved")
-    (tmp_path / "going").symlink_to(tmp_path / "moved")
+    (tmp_path / "default" / "going").rename(tmp_path / "moved")
+    (tmp_path / "default" / "going").symlink_to(tmp_path / "moved")
     assert remove_expired(database, str(tmp_path), after) == 0
     assert len(list((tmp_path / "moved").iterdir())) == 1
     assert remove_expired(database, "", after) == 0
-    (tmp_path / "going").unlink()
+    (tmp_path / "default" / "going").unlink()
     assert remove_expired(database, str(tmp_path), after) == 1
 
 

@@ -7,7 +7,7 @@ from cryptography.fernet import Fernet
 from standardwebhooks.webhooks import Webhook, WebhookVerificationError
 
 from service.jobs import webhook_secrets
-from service.jobs.webhook_secrets import SecretError, Vault
+from service.jobs.webhook_secrets import SecretError, SecretsError, Vault
 from service.jobs.webhook_signatures import headers, mint
 
 NOW = datetime.now(UTC).replace(microsecond=0)
@@ -82,7 +82,9 @@ def test_a_rotated_secret_signs_until_its_time_is_over() -> None:
     assert webhook_secrets.live(vault, again, day) == [newest, new]
     at_once = webhook_secrets.rotated(vault, again, mint(), overlap_s=0, now=hour)
     assert len(webhook_secrets.live(vault, at_once, hour)) == 1
-    # No more than the header has room for
-    for _ in range(5):
-        again = webhook_secrets.rotated(vault, again, mint(), overlap_s=86_400, now=hour)
+    # No more than the header has room for, and none ends sooner than it was promised.
     assert len(again) == webhook_secrets.MAX_LIVE
+    with pytest.raises(SecretsError, match="wait until 2"):
+        webhook_secrets.rotated(vault, again, mint(), overlap_s=86_400, now=hour)
+    assert len(webhook_secrets.rotated(vault, again, mint(), overlap_s=0, now=hour)) == 1
+    assert len(webhook_secrets.rotated(vault, again, mint(), overlap_s=1, now=day)) == 3
