@@ -86,14 +86,19 @@ def command() -> None:
     - files: create_export, delete_export
 
     - schedules: create_schedule, change_schedule, pause_schedule, resume_schedule, delete_schedule,
-      create_run, cancel_run, create_backfill, cancel_backfill
+      reprice_schedule, create_run, cancel_run, create_backfill, cancel_backfill
 
     - reports: create_report, delete_report
 
+    - deliveries: replay_delivery, cancel_delivery, create_webhook_endpoint,
+      change_webhook_endpoint, delete_webhook_endpoint, rotate_webhook_secret,
+      test_webhook_endpoint
+
     - keys: create_api_key, change_api_key, revoke_api_key
 
-    and of programs: create_team, change_team, backup, restore, prune_audit_events,
-    leave_out_slots. Programs are named as actors: retention, prune, import-rates, key, team,
+    and of programs: create_team, change_team, backup, restore, prune_audit_events, prune_reports,
+    prune_deliveries, leave_out_slots, remove_delivered_files, disable_webhook_endpoint,
+    encrypt_webhook_secrets. Programs are named as actors: retention, prune, import-rates, key, team,
     backup, restore, audit-prune, and schedule/SLUG for the batches of a schedule's runs.
     """
 
