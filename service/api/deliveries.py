@@ -62,7 +62,8 @@ class DeliveryListQuery(PageQuery, frozen=True, kw_only=True):
         reveals_costs=True,
         summary="List deliveries, newest first",
         description="`state=dead` is the list of what was given up. What tells of money is "
-        "withheld without costs:read.",
+        "withheld without costs:read; where the state itself tells of money, it is `withheld` and "
+        "found by no filter of state.",
         tag=TAG,
         query=DeliveryListQuery,
         answers={200: Answer(description="A page", body=DeliveryPage, headers=("Link",))},

@@ -141,8 +141,8 @@ async def get_webhook_endpoint(request: ApiRequest) -> ApiResponse:
         operation_id="change_webhook_endpoint",
         scope="webhooks:write",
         summary="Change a webhook endpoint, disable it or enable it again",
-        description="What the body does not name stays. An endpoint that is sent money is turned "
-        "elsewhere only by those who may see money.",
+        description="What the body does not name stays. An endpoint that is or was sent money is "
+        "turned elsewhere, and taken back into use, only by those who may see money.",
         tag=TAG,
         path=EndpointPath,
         body=EndpointChangeIn,
@@ -210,7 +210,8 @@ async def delete_webhook_endpoint(request: ApiRequest) -> ApiResponse:
         scope="webhooks:write",
         summary="Make a new secret for a webhook endpoint",
         description="The old one signs beside it for `overlap_s` (a day), so that the receiver "
-        "can change over in its own time. The new one is in this answer only.",
+        "can change over in its own time. The new one is in this answer only. 409 while three sign "
+        "already; that of an endpoint with money needs costs:read.",
         tag=TAG,
         path=EndpointPath,
         body=RotationIn,
@@ -255,7 +256,7 @@ async def rotate_webhook_secret(request: ApiRequest) -> ApiResponse:
         scope="webhooks:write",
         summary="Send a message that tries a webhook endpoint",
         description="A `webhook.test` goes the way of all messages: signed, logged, tried again. "
-        "It holds no money. 409 while the endpoint is disabled.",
+        "It holds no money. 409 while the endpoint is disabled, or three of them wait.",
         tag=TAG,
         path=EndpointPath,
         idempotent=True,

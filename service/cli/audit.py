@@ -98,8 +98,8 @@ def command() -> None:
 
     and of programs: create_team, change_team, backup, restore, prune_audit_events, prune_reports,
     prune_deliveries, leave_out_slots, remove_delivered_files, disable_webhook_endpoint,
-    encrypt_webhook_secrets. Programs are named as actors: retention, prune, import-rates, key, team,
-    backup, restore, audit-prune, and schedule/SLUG for the batches of a schedule's runs.
+    encrypt_webhook_secrets. Programs are named as actors: retention, prune, import-rates, key,
+    team, backup, restore, audit-prune, and schedule/SLUG for the batches of a schedule's runs.
     """
 
 

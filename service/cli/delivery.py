@@ -1,31 +1,30 @@
-"""`trainard delivery`: what was sent, what waits and what was given up, on the database itself."""
+"""`trainard delivery`: what a running service has sent, what waits and what was given up."""
 
-from datetime import UTC, datetime
 from typing import get_args
+from uuid import UUID
 
 import msgspec
 import rich_click as click
 
-from service.cli.databases import database_option
-from service.cli.team_rows import changing, read_id, reading, team_option
-from service.db.deliveries import DeliveryFilter
-from service.db.engine import Connection
-from service.jobs import deliveries
-from service.jobs.actors import Actor
-from service.jobs.delivery_documents import DeliveryKind, DeliveryOut, DeliveryState
+from service.cli.schedule_paths import format_option, get, show
+from service.cli.service_answers import Document, answered, reached
+from service.cli.submission_options import url_option
+from service.jobs.delivery_documents import DeliveryKind, DeliveryState
 from service.reports.tables import Heading, text_table
 
-COMMAND = "delivery"
+DELIVERIES = "/v1/deliveries"
 HEADINGS = [
     Heading(name, words=True)
     for name in ("id", "made", "kind", "schedule", "state", "attempts", "last error")
 ]
 MAX_ERROR_SHOWN = 60
 
+id_argument = click.argument("delivery_id", metavar="ID", type=click.UUID)
+
 
 @click.group("delivery", context_settings={"help_option_names": ["-h", "--help"]})
 def command() -> None:
-    """List, show and repeat deliveries.
+    """List, show, repeat and call off deliveries.
 
     What was given up:
 
@@ -40,68 +39,69 @@ def command() -> None:
 @click.option(
     "--limit", type=click.IntRange(1, 1_000), default=50, show_default=True, help="The newest."
 )
-@click.option("--json", "as_json", is_flag=True, help="For a program.")
-@team_option
-@database_option
+@format_option
+@url_option
 def show_all(
     *,
     state: str | None,
     kind: str | None,
     schedule: str | None,
     limit: int,
-    as_json: bool,
-    team: str,
-    database_url: str | None,
+    output_format: str,
+    url: str,
 ) -> None:
-    """List the deliveries of a team, newest first."""
-    wanted = DeliveryFilter(state=state, kind=kind, schedule=schedule)
-
-    def read(connection: Connection, actor: Actor) -> list[DeliveryOut]:
-        page = deliveries.list_page(connection, actor, wanted, page_size=limit, page_token=None)
-        return page.items
-
-    found = reading(COMMAND, team, database_url, read)
-    if as_json:
-        click.echo(msgspec.json.format(msgspec.json.encode(found), indent=2))
-        return
-    click.echo(text_table(HEADINGS, [_row(row) for row in found]) if found else "no deliveries")
+    """List the deliveries of the team, newest first."""
+    with reached(url) as client:
+        page = get(
+            client, DELIVERIES, state=state, kind=kind, schedule=schedule, page_size=str(limit)
+        )
+    found = page["items"]
+    table = text_table(HEADINGS, [_row(row) for row in found]) if found else "no deliveries"
+    show(found, [table], output_format)
 
 
 @command.command("show")
-@click.argument("delivery_id", metavar="ID")
-@team_option
-@database_option
-def show(*, delivery_id: str, team: str, database_url: str | None) -> None:
+@id_argument
+@url_option
+def show_one(*, delivery_id: UUID, url: str) -> None:
     """Print a delivery with its attempts as JSON."""
-    wanted = read_id(delivery_id)
-    found = reading(COMMAND, team, database_url, lambda c, actor: deliveries.get(c, actor, wanted))
+    with reached(url) as client:
+        found = get(client, f"{DELIVERIES}/{delivery_id}")
     click.echo(msgspec.json.format(msgspec.json.encode(found), indent=2))
 
 
 @command.command("replay")
-@click.argument("delivery_id", metavar="ID")
-@team_option
-@database_option
-def replay(*, delivery_id: str, team: str, database_url: str | None) -> None:
-    """Have a running service send an ended delivery again, under the same id."""
-    wanted, now = read_id(delivery_id), datetime.now(UTC)
-    done = changing(
-        COMMAND,
-        team,
-        database_url,
-        lambda c, actor: deliveries.replay(c, actor, wanted, now=now),
-    )
-    click.echo(f"Delivery {done.id} ({done.message_id}) is sent again.")
+@id_argument
+@url_option
+def replay(*, delivery_id: UUID, url: str) -> None:
+    """Have the service send an ended delivery again, under the same id, or what waits at once."""
+    done = _asked(delivery_id, "replay", url)
+    click.echo(f"Delivery {done['id']} ({done['message_id']}) is sent again.")
 
 
-def _row(row: DeliveryOut) -> tuple[str, ...]:
-    error = row.last_error or ""
+@command.command("cancel")
+@id_argument
+@url_option
+def cancel(*, delivery_id: UUID, url: str) -> None:
+    """Call off a delivery that waits."""
+    done = _asked(delivery_id, "cancellation", url)
+    click.echo(f"Delivery {done['id']} is canceled.")
+
+
+def _asked(delivery_id: UUID, what: str, url: str) -> Document:
+    with reached(url) as client:
+        answer = client.post(f"{DELIVERIES}/{delivery_id}/{what}")
+        return answered(answer, str(delivery_id))
+
+
+def _row(row: Document) -> tuple[str, ...]:
+    error, attempts = row["last_error"] or "", row["attempts"]
     return (
-        str(row.id),
-        f"{row.created_at:%Y-%m-%d %H:%M}Z",
-        row.kind,
-        row.schedule or "",
-        row.state,
-        str(row.attempts),
+        row["id"],
+        f"{row['created_at'][:16].replace('T', ' ')}Z",
+        row["kind"],
+        row["schedule"] or "",
+        row["state"],
+        "" if attempts is None else str(attempts),
         error if len(error) <= MAX_ERROR_SHOWN else error[: MAX_ERROR_SHOWN - 1] + "…",
     )

@@ -1,6 +1,7 @@
 """`trainard history`: how the loss moves over time, of a running service."""
 
 import csv
+import re
 import sys
 from collections.abc import Sequence
 from datetime import datetime
@@ -11,9 +12,12 @@ import rich_click as click
 
 from service.cli.service_answers import Document, answered, reached
 from service.cli.submission_options import url_option
+from service.reports.export_text import harmless_cell
 from service.reports.tables import Heading, text_table
 
 BARS: Final = "▁▂▃▄▅▆▇█"
+# An amount, which may begin with a minus
+NUMBER: Final = re.compile(r"-?[0-9]+(\.[0-9]+)?", re.ASCII)
 DAY = click.DateTime(["%Y-%m-%d"])
 COLUMNS: Final = (
     "day",
@@ -86,10 +90,17 @@ def command(
     if chosen == "csv":
         writer = csv.DictWriter(sys.stdout, COLUMNS, lineterminator="\n")
         writer.writeheader()
-        writer.writerows(rows)
+        writer.writerows({name: _cell(part) for name, part in row.items()} for row in rows)
         return
     for line in _table(whole, rows):
         click.echo(line)
+
+
+def _cell(part: Any) -> Any:
+    """Names that a spreadsheet would run are made harmless; amounts are numbers."""
+    if not isinstance(part, str) or NUMBER.fullmatch(part):
+        return part
+    return harmless_cell(part)
 
 
 def _read(url: str, query: dict[str, str]) -> Document:

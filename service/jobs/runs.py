@@ -24,15 +24,24 @@ from service.jobs.schedules import id_in, require
 from service.jobs.zone_data import zone
 
 MAX_WAITING: Final = 100
+# By hand and not ended: a mistaken loop must not mail its recipients a thousand times.
+MAX_BY_HAND: Final = 20
 MICROSECOND: Final = timedelta(microseconds=1)
 
 
 def run_now(connection: Connection, actor: Actor, key: str, now: datetime) -> RunOut:
     """Write a run of now, which begins as the schedule's concurrency policy allows.
 
-    Raises `NotFoundError`, and `UnavailableError` when too many runs of the schedule wait.
+    Raises `NotFoundError`, `ConflictError` when too many that were begun by hand have not ended,
+    and `UnavailableError` when too many runs of the schedule wait.
     """
     schedule = require(connection, actor, key, lock=True)
+    by_hand = run_queue.num_unfinished(connection, schedule.id, "manual")
+    if by_hand >= MAX_BY_HAND:
+        raise ConflictError(
+            f"{by_hand} runs of the schedule {schedule.slug!r} that were begun by hand wait or "
+            "run, which is the limit: wait for their end, or cancel some"
+        )
     waiting = run_queue.waiting_runs(connection, schedule.id, None, limit=MAX_WAITING)
     if len(waiting) >= MAX_WAITING:
         raise UnavailableError(

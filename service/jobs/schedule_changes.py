@@ -28,6 +28,7 @@ from service.jobs.schedule_checks import ALL_FIELDS, Checking, check_schedule, d
 from service.jobs.schedule_costs import (
     require_costs_of_change,
     require_costs_of_new,
+    require_costs_of_sent,
     with_withheld_budget,
 )
 from service.jobs.schedule_documents import ScheduleIn
@@ -102,6 +103,7 @@ def change_schedule(
     Only what changes is checked: what has gone since, such as a profile, is a fault of the runs.
     Raises as `create_schedule` does, `NotFoundError` and `PreconditionFailedError`.
     """
+    require_costs_of_sent(actor, sent)
     row = _at_version(connection, actor, key, version)
     before = shown_schedules(connection, actor, [row])[0]
     former = definition_of(row)

@@ -105,7 +105,7 @@ def _own_faults(
     if "baseline" in fields and isinstance(body.baseline, NamedRun):
         yield from _baseline_faults(connection, body.baseline, checking.schedule_id)
     if {"budget", "batch"} & {*fields} and body.budget is not None:
-        yield from _budget_faults(body.budget, body.batch.currency)
+        yield from _budget_faults(actor, body.budget, body.batch.currency)
     if "deliveries" in fields:
         for position, delivery in enumerate(body.deliveries):
             if delivery.when == "on_change" and delivery.threshold is None:
@@ -125,7 +125,7 @@ def _baseline_faults(
         yield FieldFault(pointer="/baseline/run_id", code="unknown_run", detail=detail)
 
 
-def _budget_faults(budget: Budget, currency: str | None) -> Iterator[FieldFault]:
+def _budget_faults(actor: Actor, budget: Budget, currency: str | None) -> Iterator[FieldFault]:
     money, place = budget.cost_of_loss_per_30_days, "/budget/cost_of_loss_per_30_days"
     if money is None:
         if budget.gpu_hours_lost_per_30_days is None:
@@ -139,7 +139,8 @@ def _budget_faults(budget: Budget, currency: str | None) -> Iterator[FieldFault]
     else:
         if money.currency != currency:
             shown = "no currency" if currency is None else currency
-            detail = f"the budget is in {money.currency}, but the batch is priced in {shown}"
+            named = money.currency if actor.sees_costs else "another currency"
+            detail = f"the budget is in {named}, but the batch is priced in {shown}"
             yield FieldFault(pointer=f"{place}/currency", code="other_currency", detail=detail)
     if Decimal(money.amount) <= 0:
         detail = f"{money.amount} is no budget: it must be above 0"

@@ -18,6 +18,7 @@ __all__ = [
     "holds_money",
     "require_costs_of_change",
     "require_costs_of_new",
+    "require_costs_of_sent",
     "sends_money",
     "with_withheld_budget",
 ]
@@ -38,10 +39,23 @@ def require_costs_of_new(actor: Actor, body: ScheduleIn) -> None:
         require_costs(actor, "a delivery with include_costs")
 
 
+def require_costs_of_sent(actor: Actor, sent: Any) -> None:
+    """Raise `ForbiddenError` when a change names a budget of money, whatever it is.
+
+    Before it is compared with what there is: the answer would tell whether it was guessed.
+    """
+    budget = sent.get("budget") if isinstance(sent, dict) else None
+    if isinstance(budget, dict) and budget.get(MONEY) is not None:
+        require_costs(actor, "to name a budget of money")
+
+
 def require_costs_of_change(actor: Actor, former: ScheduleIn, body: ScheduleIn) -> None:
     """Raise `ForbiddenError` for a change of what has to do with money."""
     if former.budget != body.budget and _money(former) != _money(body):
         require_costs(actor, "to change a budget of money")
+    if holds_money(former.budget) and former.batch.currency != body.batch.currency:
+        # Else trying them would find the currency of the budget.
+        require_costs(actor, "to change the currency of a schedule with a budget of money")
     if former.deliveries != body.deliveries and sends_money(body):
         require_costs(actor, "to change the deliveries of a schedule that sends money")
     if sends_money(former) and (former.deliveries, former.batch) != (body.deliveries, body.batch):

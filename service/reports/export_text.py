@@ -73,9 +73,14 @@ def _csv_cells(field: Field, column: ChunkColumn) -> list[str]:
     return msgspec.json.encode(values)[1:-1].decode().replace("null", "").split(",")
 
 
+def harmless_cell(text: str) -> str:
+    """The text, behind an apostrophe where a spreadsheet would run it as a formula."""
+    return f"'{text}" if text.startswith(_FORMULA_STARTS) else text
+
+
 def _csv_text(text: str) -> str:
     """The text, behind an apostrophe where a spreadsheet would run it, in quotes if need be."""
-    harmless = f"'{text}" if text.startswith(_FORMULA_STARTS) else text
+    harmless = harmless_cell(text)
     if _NEEDS_QUOTES.search(harmless) is None:
         return harmless
     return '"' + harmless.replace('"', '""') + '"'

@@ -5,10 +5,11 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from sqlalchemy import event
+from sqlalchemy import event, update
 
 from service.db.engine import Database
-from service.errors import UnavailableError
+from service.db.schedule_tables import schedule_run
+from service.errors import ConflictError, UnavailableError
 from service.jobs import runs
 from service.jobs.actors import Actor
 from service.jobs.runtime import Runtime
@@ -89,8 +90,13 @@ def test_so_many_runs_of_a_schedule_may_wait(sqlite_database: Database) -> None:
     added = add_schedule(sqlite_database, BEGUN, batch={"items": [item()]})
     change(sqlite_database, added, paused_at=BEGUN)
     with sqlite_database.write() as connection:
-        for _ in range(100):
+        for number in range(1, 101):
             runs.run_now(connection, Actor(), "nightly", SLOT)
+            if number % 20 == 0:
+                # Of those that somebody has begun by hand fewer may.
+                with pytest.raises(ConflictError, match="^20 runs .*begun by hand wait"):
+                    runs.run_now(connection, Actor(), "nightly", SLOT)
+                connection.execute(update(schedule_run).values(kind="scheduled"))
         with pytest.raises(UnavailableError, match="100 runs of the schedule 'nightly' wait"):
             runs.run_now(connection, Actor(), "nightly", SLOT)
     assert len(ledger(sqlite_database, added)) == 100
