@@ -101,6 +101,7 @@ def upgrade() -> None:
         sa.Column("schedule_id", sa.Uuid(), nullable=False),
         sa.Column("scheduled_for", UtcDateTime(), nullable=False),
         sa.Column("local_time", sa.String(length=40), nullable=False),
+        sa.Column("zone", sa.String(length=64), nullable=False),
         sa.Column("kind", sa.String(length=16), nullable=False),
         sa.Column("backfill_id", sa.Uuid(), nullable=True),
         sa.Column("state", sa.String(length=20), nullable=False),

@@ -10,25 +10,33 @@ from sqlalchemy import (
     Connection,
     Row,
     Select,
+    case,
     delete,
     func,
     insert,
-    or_,
     select,
     tuple_,
     update,
 )
 
-from service.db.schedule_tables import loss_change, report, schedule
+from service.db.schedule_tables import loss_change, report, schedule, schedule_run
 from service.db.tables import gpu_hour_rate, result_summary
 
 UNFINISHED: Final = ("queued", "running")
 ENDED: Final = ("succeeded", "failed")
 MAX_UNSENT: Final = 1_000
+# In the engine, of each schedule
+MAX_AT_ONCE: Final = 2
 # Of one statement: databases bound their parameters
 RATES_AT_ONCE: Final = 500
 # All but the document, which a list must not read
 SHOWN: Final = tuple(column for column in report.c if column.name != "document")
+# With the slot of the run, for those that have one
+_WITH_SLOT: Final = (
+    select(*SHOWN, schedule_run.c.local_time, schedule_run.c.zone).select_from(
+        report.outerjoin(schedule_run, schedule_run.c.id == report.c.run_id)
+    )
+)
 
 
 class ReportFilter(Struct, frozen=True, kw_only=True):
@@ -46,9 +54,9 @@ def insert_report(connection: Connection, row: Mapping[str, Any]) -> None:
 
 
 def get_report(connection: Connection, team_id: UUID, report_id: UUID) -> Row[Any] | None:
-    """One report of the team without its document, or None."""
+    """One report of the team with its slot, without its document, or None."""
     c = report.c
-    query = select(*SHOWN).where(c.id == report_id, c.team_id == team_id)
+    query = _WITH_SLOT.where(c.id == report_id, c.team_id == team_id)
     return connection.execute(query).one_or_none()
 
 
@@ -71,9 +79,9 @@ def list_reports(
     limit: int,
     before: tuple[datetime, UUID] | None = None,
 ) -> list[Row[Any]]:
-    """Reports of the team, newest first."""
+    """Reports of the team with their slots, newest first."""
     c = report.c
-    query = select(*SHOWN).where(c.team_id == team_id)
+    query = _WITH_SLOT.where(c.team_id == team_id)
     if chosen.schedule_id is not None:
         query = query.where(c.schedule_id == chosen.schedule_id)
     if chosen.run_id is not None:
@@ -163,18 +171,38 @@ def delete_ended_before(
 
 
 def list_unsent(connection: Connection, version: int) -> list[UUID]:
-    """Reports to be made that no workflow of the version was given."""
+    """Reports to be made that a workflow of the version may be given now, the first one first.
+
+    The engine takes what comes first, whosever it is: of each schedule it has few at a time (of
+    what a team asks for by hand likewise), so that a backfill of one does not hold up the others.
+    Those of a schedule's backfills are the last of it.
+    """
     c = report.c
+    is_unsent = case((c.enqueued_version == version, 0), else_=1)
+    is_backfill = case((schedule_run.c.backfill_id.is_not(None), 1), else_=0)
+    place = func.row_number().over(
+        partition_by=func.coalesce(c.schedule_id, c.team_id),
+        order_by=(is_unsent, is_backfill, c.created_at, c.id),
+    )
+    waiting = (
+        select(c.id, c.created_at, is_unsent.label("is_unsent"), place.label("place"))
+        .outerjoin(schedule_run, schedule_run.c.id == c.run_id)
+        .where(c.state.in_(UNFINISHED))
+        .subquery()
+    )
+    w = waiting.c
     query: Select[UUID] = (
-        select(c.id)
-        .where(
-            c.state.in_(UNFINISHED),
-            or_(c.enqueued_version.is_(None), c.enqueued_version != version),
-        )
-        .order_by(c.created_at, c.id)
+        select(w.id)
+        .where(w.is_unsent == 1, w.place <= MAX_AT_ONCE)
+        .order_by(w.place, w.created_at, w.id)
         .limit(MAX_UNSENT)
     )
     return list(connection.scalars(query))
+
+
+def num_waiting(connection: Connection) -> int:
+    """How many reports of all teams are still to be made, or are being made."""
+    return connection.scalar(select(func.count()).where(report.c.state.in_(UNFINISHED))) or 0
 
 
 def mark_sent(connection: Connection, ids: Sequence[UUID], version: int) -> None:

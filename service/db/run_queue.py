@@ -1,6 +1,6 @@
 """Which runs are to begin or to be handed over, by state: the whole ledger is never read."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from itertools import islice
 from typing import Any
@@ -50,6 +50,15 @@ def waiting_runs(
     return list(connection.execute(query.order_by(order, c.id).limit(limit)))
 
 
+def num_unfinished(connection: Connection, schedule_id: UUID, kind: str) -> int:
+    """How many runs of the schedule of this kind wait or have not ended."""
+    c = schedule_run.c
+    query = select(func.count()).where(
+        c.schedule_id == schedule_id, c.kind == kind, c.state.in_(UNFINISHED_RUNS)
+    )
+    return connection.scalar(query) or 0
+
+
 def active_runs(connection: Connection, schedule_id: UUID | None = None) -> list[Row[Any]]:
     """Runs that have begun and not ended, with `computes`: whether the batch still does."""
     c, batch = schedule_run.c, scenario_batch.c
@@ -62,6 +71,7 @@ def active_runs(connection: Connection, schedule_id: UUID | None = None) -> list
             c.scheduled_for,
             c.local_time,
             c.batch_id,
+            c.warnings,
             _computes().label("computes"),
         )
         .outerjoin(scenario_batch, batch.id == c.batch_id)
@@ -76,13 +86,14 @@ def active_runs(connection: Connection, schedule_id: UUID | None = None) -> list
 def runs_to_hand_over(connection: Connection, limit: int) -> list[UUID]:
     """Runs whose batch has ended or is gone, and that no earlier one may still tell of.
 
-    A run waits for those of earlier slots of its schedule (of its backfill, if it has one) which
-    are due or computing: what it is compared with must not hang on who was faster. Those of a
-    paused schedule that have not begun hold nobody up.
+    A run waits for those of earlier slots of its schedule which are due or computing: what it is
+    compared with must not hang on who was faster. Those of backfills wait for each other alone,
+    those that are compared with the run before for all backfills of the schedule; tonight's run
+    waits for none of them. What has not begun of a paused schedule holds nobody up.
     """
     c = schedule_run.c
     ended = connection.execute(
-        select(c.id, c.schedule_id, c.backfill_id, c.scheduled_for)
+        select(c.id, c.schedule_id, c.backfill_id, c.scheduled_for, c.settings)
         .outerjoin(scenario_batch, scenario_batch.c.id == c.batch_id)
         .where(c.state == "running", ~_computes())
         .order_by(c.scheduled_for, c.id)
@@ -90,12 +101,22 @@ def runs_to_hand_over(connection: Connection, limit: int) -> list[UUID]:
     if not ended:
         return []
     first = _first_unfinished(connection)
-    free = (
-        row.id
-        for row in ended
-        if row.scheduled_for <= first.get((row.schedule_id, row.backfill_id), row.scheduled_for)
-    )
+    free = (row.id for row in ended if not _waits(row, first))
     return list(islice(free, limit))
+
+
+def _waits(row: Row[Any], first: Mapping[tuple[UUID, UUID | None], datetime]) -> bool:
+    """Whether a run whose batch has ended must wait for one of an earlier slot."""
+    own = (row.schedule_id, row.backfill_id)
+    before = [first[own]] if own in first else []
+    baseline = (row.settings or {}).get("baseline") or {}
+    if row.backfill_id is not None and baseline.get("kind") == "previous":
+        before += [
+            moment
+            for (schedule_id, backfill_id), moment in first.items()
+            if schedule_id == row.schedule_id and backfill_id is not None
+        ]
+    return any(moment < row.scheduled_for for moment in before)
 
 
 def _first_unfinished(connection: Connection) -> dict[tuple[UUID, UUID | None], datetime]:

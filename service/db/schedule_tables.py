@@ -69,6 +69,8 @@ schedule_run = Table(
     Column("scheduled_for", UtcDateTime, nullable=False),
     # The wall time of the slot with its offset, as its zone had it
     Column("local_time", String(40), nullable=False),
+    # Its schedule's then: that may be another one now
+    Column("zone", String(64), nullable=False),
     # scheduled, manual, backfill
     Column("kind", String(16), nullable=False),
     Column("backfill_id", Uuid, ForeignKey("schedule_backfill.id")),

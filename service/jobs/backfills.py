@@ -252,6 +252,7 @@ _ANEW: Final[Mapping[str, None]] = dict.fromkeys(
 )
 _OF_SLOT: Final = (
     "local_time",
+    "zone",
     "kind",
     "backfill_id",
     "state",

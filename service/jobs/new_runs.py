@@ -39,6 +39,7 @@ def new_run(
         "schedule_id": schedule.id,
         "scheduled_for": slot.at,
         "local_time": slot.local.isoformat(timespec="seconds"),
+        "zone": schedule.zone,
         "kind": kind,
         "backfill_id": None,
         "state": "due",

@@ -9,6 +9,7 @@ from service.db import deliveries, queue_state, run_queue, workers
 from service.db.batches import UNFINISHED
 from service.db.engine import Connection, Row
 from service.jobs.sweeper import UNSEEN_S
+from service.jobs.task import Task
 from service.jobs.tasks import TASKS
 
 # A worker notes every 3 s that it lives; the others take over the work of one unseen for so long.
@@ -81,9 +82,7 @@ def read_queue_state(connection: Connection, now: datetime) -> QueueState:
         chunks_failed=queue_state.chunks_failed(connection, failed_since),
         points_per_second=done / RATE_WINDOW_S,
         workers_alive=workers.num_alive(connection, now - timedelta(seconds=ALIVE_S)),
-        tasks_waiting={
-            task.name: len(task.unsent(connection, _NO_VERSION)) for task in TASKS.values()
-        },
+        tasks_waiting={task.name: _num_unfinished(connection, task) for task in TASKS.values()},
         runs=run_queue.unfinished_runs(connection),
         deliveries={state: sent.get(state, 0) for state in DELIVERY_STATES},
         deliveries_age_s=0.0
@@ -92,6 +91,12 @@ def read_queue_state(connection: Connection, now: datetime) -> QueueState:
         runs_due_age_s=0.0 if due_since is None else max(0.0, (now - due_since).total_seconds()),
         slots_missed=run_queue.num_missed(connection, failed_since),
     )
+
+
+def _num_unfinished(connection: Connection, task: Task) -> int:
+    if task.num_unfinished is not None:
+        return task.num_unfinished(connection)
+    return len(task.unsent(connection, _NO_VERSION))
 
 
 def _age_s(since: datetime | None, now: datetime) -> float:

@@ -1,6 +1,6 @@
 """Collect what a loss report says: both batches, their prices, causes, remedies and warnings."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -74,9 +74,8 @@ def collect(connection: Connection, actor: Actor, row: Row[Any], now: datetime) 
     read = read_batch(connection, actor, row.batch_id, row.pricing)
     past = _past(connection, actor, row)
     rates = read_rates(connection, [read, *([past] if past else [])])
-    paths = sorted(read.axis_paths | (past.axis_paths if past else set()))
-    side = read_side(connection, read, rates, paths)
-    baseline = _compared(connection, read, side, past, rates, paths) if past else None
+    side = read_side(connection, read, rates)
+    baseline = _compared(connection, read, side, past, rates) if past else None
     compared = baseline.compared if baseline else None
     numbers = numbers_of(read.batch.id, side, compared, movers=settings.report.movers)
     ranked = rank(side, read.items) if settings.report.remedies else Ranked([], [])
@@ -126,6 +125,7 @@ def collect(connection: Connection, actor: Actor, row: Row[Any], now: datetime) 
             waterfall=numbers.waterfall,
             items=numbers.items,
             movers=numbers.movers,
+            profiles=numbers.profiles,
             remedies=ranked.remedies,
             warnings=warnings,
             budget=outcome,
@@ -151,9 +151,8 @@ def _compared(
     side: ReportSide,
     past: ReadBatch,
     rates: Rates,
-    paths: Sequence[str],
 ) -> _Baseline:
-    past_side = read_side(connection, past, rates, paths)
+    past_side = read_side(connection, past, rates)
     pairs = paired(past_side, side)
     causes = volume_causes(connection, list(_pairs(past, read, pairs)))
     return _Baseline(
@@ -201,7 +200,7 @@ def _run(connection: Connection, run: Row[Any]) -> ReportRun:
         attempt=run.attempt,
         scheduled_for=run.scheduled_for,
         local_time=run.local_time,
-        zone=schedule.zone,
+        zone=run.zone,
         tzdata_version=run.tzdata_version,
     )
 

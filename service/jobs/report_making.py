@@ -98,4 +98,5 @@ TASK = Task(
     fail=fail,
     unsent=reports.list_unsent,
     mark_sent=reports.mark_sent,
+    num_unfinished=reports.num_waiting,
 )

@@ -1,7 +1,8 @@
 """Which run of a schedule or backfill is to begin now, or never will: the concurrency policies.
 
-Runs wait in the order of their slots, those that the misfire policy has chosen among them whatever
-the concurrency policy is: to skip or to replace them would be no catching up.
+Runs wait in the order of their slots, those that the misfire policy has chosen among them. These
+late ones are neither skipped nor replaced whatever the concurrency policy is, since that would be
+no catching up; and what comes in its time waits for them, since they push nobody out.
 """
 
 from datetime import datetime
@@ -65,11 +66,11 @@ def _given_up(
     policy: ConcurrencyPolicy, waiting: list[Row[Any]], active: list[Row[Any]]
 ) -> Choice | None:
     """The first run that never begins."""
+    in_time = [run for run in waiting if not is_late(run)]
     if policy == "forbid":
-        return _forbidden(waiting, active)
-    newer = [run for run in waiting[1:] if not is_late(run)]
-    if policy == "replace" and newer:
-        return Choice(act="replace", run=waiting[0], reason=replaced_by(newer[-1]))
+        return _forbidden(in_time, [run for run in active if not is_late(run)])
+    if policy == "replace" and len(in_time) > 1:
+        return Choice(act="replace", run=in_time[0], reason=replaced_by(in_time[-1]))
     return None
 
 
@@ -78,7 +79,7 @@ def _begun(
 ) -> Choice | None:
     if not waiting or _must_wait(waiting[0], now):
         return None
-    if policy == "replace" and not is_late(waiting[0]):
+    if policy == "replace" and not any(is_late(run) for run in (waiting[0], *active)):
         stops = tuple(run for run in active if run.computes)
         return Choice(act="start", run=waiting[0], stops=stops)
     return None if active else Choice(act="start", run=waiting[0])
@@ -94,17 +95,16 @@ def is_late(run: Row[Any]) -> bool:
 
 
 def _forbidden(waiting: list[Row[Any]], active: list[Row[Any]]) -> Choice | None:
-    """The first run that comes while one before it has not ended."""
-    before = active[-1] if active else None
-    for run in waiting:
-        if before is not None and not is_late(run):
-            reason = (
-                f"the run of {before.local_time} ({before.id}) had not ended, and the concurrency "
-                "policy is `forbid`"
-            )
-            return Choice(act="skip", run=run, reason=reason)
-        before = run
-    return None
+    """The first run that comes while one before it has not ended; late ones are left out."""
+    runs = [*active[-1:], *waiting]
+    if not waiting or len(runs) == 1:
+        return None
+    before = runs[0]
+    reason = (
+        f"the run of {before.local_time} ({before.id}) had not ended, and the concurrency "
+        "policy is `forbid`"
+    )
+    return Choice(act="skip", run=runs[1], reason=reason)
 
 
 def replaced_by(newer: Row[Any]) -> str:

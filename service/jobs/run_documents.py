@@ -77,7 +77,8 @@ class RunOut(Struct, frozen=True, kw_only=True):
     schedule: Annotated[str, Meta(description="Slug of the schedule.")]
     kind: RunKind
     scheduled_for: Annotated[datetime, Meta(description="The slot, or when it was asked for.")]
-    local_time: Annotated[str, Meta(description="The same in the schedule's zone.")]
+    local_time: Annotated[str, Meta(description="The same in `zone`.")]
+    zone: Annotated[str, Meta(description="The schedule's when the slot came.")]
     state: RunState
     reason: Annotated[
         str | None, Meta(description="Why it was skipped, replaced, has failed or waits.")
@@ -96,7 +97,10 @@ class RunOut(Struct, frozen=True, kw_only=True):
     ]
     budget_status: Annotated[
         BudgetStatus | None,
-        Meta(description="`withheld`: the budget is money, and the reader may not see any."),
+        Meta(
+            description="`withheld`: there is a budget of money, the reader may not see any, and "
+            "the GPU-hours alone do not say `over`."
+        ),
     ]
     warnings: list[Notice]
     earlier_attempts: list[EarlierAttempt]

@@ -63,7 +63,7 @@ def _hand_over(connection: Connection, run: Row[Any], now: datetime) -> bool:
 def _ask_for_report(connection: Connection, run: Row[Any], now: datetime) -> bool:
     schedule = slot_ledger.find_schedule(connection, run.schedule_id)
     settings = msgspec.convert(run.settings, RunSettings)
-    found = find_baseline(connection, run, settings.baseline, schedule.zone)
+    found = find_baseline(connection, run, settings.baseline, run.zone)
     report_id = queue_for_run(
         connection,
         run,

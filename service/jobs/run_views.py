@@ -11,9 +11,9 @@ from service.db.engine import Connection, Row
 from service.jobs.actors import Actor
 from service.jobs.batch_documents import BatchOut, Notice
 from service.jobs.batch_views import shown_batches
-from service.jobs.run_documents import EarlierAttempt, RunBatch, RunOut, RunSettings
-from service.jobs.schedule_views import holds_money
-from service.reports.loss_report import BudgetStatus
+from service.jobs.run_documents import EarlierAttempt, RunBatch, RunOut
+from service.reports.loss_report import BudgetOutcome, BudgetStatus
+from service.reports.withheld_report import withheld_budget
 
 
 def shown_runs(connection: Connection, actor: Actor, rows: Sequence[Row[Any]]) -> list[RunOut]:
@@ -33,6 +33,7 @@ def _shown(row: Row[Any], actor: Actor, batch: BatchOut | None) -> RunOut:
         kind=row.kind,
         scheduled_for=row.scheduled_for,
         local_time=row.local_time,
+        zone=row.zone,
         state=row.state,
         reason=row.reason,
         attempt=row.attempt,
@@ -76,7 +77,7 @@ def _address(what: str, found: UUID | None) -> str | None:
 def _budget_status(row: Row[Any], actor: Actor) -> BudgetStatus | None:
     if row.budget_status is None:
         return None
-    settings = msgspec.convert(row.settings, RunSettings)
-    if holds_money(settings.budget) and not actor.sees_costs:
-        return "withheld"
-    return cast("BudgetStatus", row.budget_status)
+    if actor.sees_costs:
+        return cast("BudgetStatus", row.budget_status)
+    # As in the report itself: GPU-hours that alone are over their budget tell of no money.
+    return withheld_budget(msgspec.convert(row.budget, BudgetOutcome)).status

@@ -62,6 +62,7 @@ class Runtime:
         self._sealer = Sealer(database)
         # Of every role: slots and deliveries are taken by transactions, not by places.
         self._wake = threading.Event()
+        self.engine.workflows.on_task_ended = self._wake.set
         self._duties: tuple[Duty, ...] = (
             Scheduler(database, settings.limits, self._wake.set).duty(),
             Courier(database, settings.deliveries).duty(),

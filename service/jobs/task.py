@@ -16,7 +16,8 @@ class Task:
     `fail` ends the row with a reason, when `run` raised or killed its process too often; it does
     nothing to a row that has ended.
     `unsent` are unfinished rows that were not given to a workflow of `version` yet, and
-    `mark_sent` notes that they were.
+    `mark_sent` notes that they were. `num_unfinished` counts the rows where `unsent` holds some
+    back.
     """
 
     name: str
@@ -24,3 +25,4 @@ class Task:
     fail: Callable[[Connection, UUID, str], None]
     unsent: Callable[[Connection, int], Sequence[UUID]]
     mark_sent: Callable[[Connection, Sequence[UUID], int], None]
+    num_unfinished: Callable[[Connection], int] | None = None

@@ -28,6 +28,7 @@ class EventRun(Struct, frozen=True, kw_only=True):
     attempt: int
     scheduled_for: datetime
     local_time: str
+    zone: Annotated[str, Meta(description="Of `local_time`: the schedule's when the slot came.")]
     state: str
 
 
@@ -91,6 +92,7 @@ def run_event(
                 attempt=run.attempt,
                 scheduled_for=run.scheduled_for,
                 local_time=run.local_time,
+                zone=run.zone,
                 state=state,
             ),
             report=None if report is None else _report(report),

@@ -86,7 +86,8 @@ class Workflows:
     """Runs the workflows of one process; `transact` is the transaction that a chunk is stored in.
 
     `name` is written to the ledger beside the chunk, and `on_ended` is told the final state of a
-    batch that this process has ended.
+    batch that this process has ended. `on_task_ended` is called after each task: others of its
+    kind may have waited for it.
     """
 
     def __init__(
@@ -105,6 +106,7 @@ class Workflows:
         self.refusal: str | None = None
         self._transact = transact
         self._on_ended = on_ended
+        self.on_task_ended: Callable[[], None] = lambda: None
         self._stopping = threading.Event()
         self._interrupted = _Interrupted(database, self._stopping)
         self._lock = threading.Lock()
@@ -149,6 +151,7 @@ class Workflows:
                 reason = f"{type(error).__name__}: {cause_of(error)}"
                 # Fenced: a process that was stopped and taken over must not end the row.
                 self._transact(lambda connection: task.fail(connection, row_id, reason))
+        self.on_task_ended()
 
     def fail_chunk(self, batch_id: UUID, chunk: int, reason: str) -> None:
         """Record that a chunk cannot be computed."""

@@ -1,11 +1,13 @@
 """Runs what waits in this process, without the engine: for tests of what comes before and after."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Set
+from uuid import UUID
 
 from service.db import batches
 from service.db.engine import Connection, Database
 from service.jobs.chunks import num_chunks
 from service.jobs.compute_pool import ComputePool
+from service.jobs.task import Task
 from service.jobs.tasks import TASKS
 from service.jobs.workflows import Workflows
 
@@ -35,10 +37,17 @@ def complete(database: Database) -> int:
                     workflows.run_chunk(batch.id, chunk)
                 done += 1
         for task in TASKS.values():
-            with database.read() as connection:
-                rows = task.unsent(connection, VERSION + 1)
-            for row in rows:
-                workflows.run_task(task.name, row)
+            seen: set[UUID] = set()
+            # Some are held back until others of their kind have ended.
+            while rows := _unseen(database, task, seen):
+                seen.update(rows)
+                for row in rows:
+                    workflows.run_task(task.name, row)
     finally:
         pool.close()
     return done
+
+
+def _unseen(database: Database, task: Task, seen: Set[UUID]) -> list[UUID]:
+    with database.read() as connection:
+        return [row for row in task.unsent(connection, VERSION + 1) if row not in seen]

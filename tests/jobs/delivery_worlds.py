@@ -67,6 +67,7 @@ class World:
                     schedule_id=self.schedule_id,
                     scheduled_for=slot,
                     local_time=(slot + timedelta(hours=2)).strftime("%Y-%m-%dT%H:%M:%S+02:00"),
+                    zone="Europe/Paris",
                     kind="scheduled",
                     state="succeeded",
                     start_on=slot.date(),

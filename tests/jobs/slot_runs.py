@@ -82,6 +82,7 @@ def a_run(
                 schedule_id=schedule_id,
                 scheduled_for=local.astimezone(UTC),
                 local_time=local.isoformat(),
+                zone=ZONE,
                 kind="scheduled",
                 state=state,
                 start_on=local.date() + timedelta(days=1),

@@ -68,7 +68,7 @@ def test_a_run_is_handed_over_once_its_batch_has_ended(database: Database) -> No
     asked = report_of(database, run)
     assert (asked.state, asked.run_id, asked.schedule_id) == ("queued", run.id, added)
     assert (asked.batch_id, asked.baseline_batch_id) == (run.batch_id, None)
-    assert asked.name == "Nightly what-if 2027-01-02T02:30:00+01:00"
+    assert asked.name == "Nightly what-if"
     assert asked.settings["report"]["movers"] == 3
     complete(database)
     (run,) = ledger(database, added)

@@ -65,6 +65,7 @@ def add_run(database: Database, schedule_id: UUID, at: datetime, state: str = "d
                 schedule_id=schedule_id,
                 scheduled_for=at,
                 local_time=at.isoformat(),
+                zone="UTC",
                 kind="scheduled",
                 state=state,
                 start_on=at.date(),
