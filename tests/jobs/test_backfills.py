@@ -12,7 +12,7 @@ from service.db import slot_ledger
 from service.db.engine import Database
 from service.db.schedule_tables import delivery
 from service.errors import ConflictError, InvalidError, NotFoundError, UnavailableError
-from service.jobs import backfills
+from service.jobs import backfills, reports, runs
 from service.jobs.actors import Actor
 from service.jobs.backfill_documents import BackfillIn, BackfillOut, BackfillPlanOut, RunCounts
 from service.jobs.run_handover import hand_over
@@ -102,6 +102,81 @@ def test_the_newest_first_is_still_compared_with_the_night_before(database: Data
     found = ledger(database, added)
     assert look(database, made.id).runs == RunCounts(succeeded=5)
     assert [run.baseline_run_id for run in found] == [None, *(run.id for run in found[:-1])]
+
+
+def test_a_run_is_compared_with_that_before_whichever_backfill_has_it(database: Database) -> None:
+    added = add_schedule(database, NOW)
+    first = create(database, last_on=date(2027, 1, 3), max_running=1)
+    create(database, first_on=date(2027, 1, 4))
+    begin(database)
+    assert [run.state for run in ledger(database, added)] == ["running", "due", "due"] + [
+        "running"
+    ] * 2
+    complete(database)
+    # What has begun and what waits of the first one come before, whoever asked for them when.
+    assert hand_over(database, NOW) == 1
+    assert [run.state for run in ledger(database, added)] == ["reporting", "due", "due"] + [
+        "running"
+    ] * 2
+    finish(database)
+    found = ledger(database, added)
+    assert {run.state for run in found} == {"succeeded"}
+    assert [run.baseline_run_id for run in found] == [None, *(run.id for run in found[:-1])]
+    assert look(database, first.id).state == "ended"
+
+
+@pytest.mark.parametrize("what", ["canceled", "paused", "compared with none"])
+def test_a_backfill_waits_for_no_other_that_goes_no_further(database: Database, what: str) -> None:
+    compared = {"baseline": None} if what == "compared with none" else {}
+    added = add_schedule(database, NOW, **compared)
+    first = create(database, last_on=date(2027, 1, 3), max_running=1)
+    create(database, first_on=date(2027, 1, 4))
+    begin(database)
+    complete(database)
+    if what == "canceled":
+        cancel(database, first.id)
+    elif what == "paused":
+        change(database, added, paused_at=NOW)
+    assert hand_over(database, NOW) == 3
+    assert [run.state for run in ledger(database, added)][3:] == ["reporting"] * 2
+
+
+def test_tonight_waits_for_no_backfill(database: Database) -> None:
+    added = add_schedule(database, NOW)
+    create(database)
+    tonight = datetime(2027, 2, 2, 1, 30, tzinfo=UTC)
+    tick(database, tonight)
+    while start_due(database, LIMITS, tonight):
+        pass
+    complete(database)
+    assert [run.state for run in ledger(database, added)] == ["running"] * 4 + ["due", "running"]
+    hand_over(database, tonight)
+    assert [run.state for run in ledger(database, added)] == ["reporting"] * 4 + [
+        "due",
+        "reporting",
+    ]
+
+
+def test_a_slot_keeps_the_zone_that_it_came_in(database: Database) -> None:
+    added = add_schedule(database, NOW)
+    made = create(database, last_on=date(2027, 1, 1))
+    change(database, added, zone="America/New_York")
+    finish(database)
+    with database.read() as connection:
+        run = runs.get(connection, ACTOR, "nightly", ledger(database, added)[0].id)
+        assert run.report_id is not None
+        report = reports.read_document(connection, ACTOR, run.report_id)
+        listed = reports.get(connection, ACTOR, run.report_id)
+    assert (run.backfill_id, run.local_time) == (made.id, "2027-01-01T02:30:00+01:00")
+    assert report.run is not None
+    shown = {(one.local_time, one.zone) for one in (run, report.run, listed)}
+    assert shown == {("2027-01-01T02:30:00+01:00", "Europe/Paris")}
+    # One more attempt is one of the slot as it comes now.
+    create(database, last_on=date(2027, 1, 1), reprocess="all", now=NOW + timedelta(hours=1))
+    assert [(run.local_time, run.zone) for run in ledger(database, added)] == [
+        ("2027-01-01T02:30:00+01:00", "Europe/Paris"),
+        ("2027-01-01T02:30:00-05:00", "America/New_York"),
+    ]
 
 
 def with_history(database: Database) -> UUID:

@@ -1,18 +1,29 @@
 """The task that makes reports: killed anywhere it makes one; what cannot be made ends its run."""
 
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
 import pytest
 from sqlalchemy import func, select
 
+from service.db import batches as batch_rows
 from service.db import reports as rows
 from service.db.engine import Database, Row
 from service.db.schedule_tables import delivery, loss_change, schedule_run
 from service.errors import ConflictError
-from service.jobs import batches, deletions, delivery_plans, report_making, reports, run_ends
+from service.jobs import (
+    backfills,
+    batches,
+    deletions,
+    delivery_plans,
+    report_making,
+    reports,
+    run_ends,
+    runs,
+)
+from service.jobs.backfill_documents import BackfillIn
 from service.jobs.run_handover import hand_over
 from service.jobs.run_starts import start_due
 from service.jobs.slot_ledger import tick
@@ -219,6 +230,54 @@ def test_what_waits_is_sent_until_it_has_ended(database: Database) -> None:
     report_making.run(database, report_id)
     with database.read() as connection:
         assert task.unsent(connection, 2) == []
+
+
+def test_a_backfill_of_one_schedule_holds_up_no_other(database: Database) -> None:
+    """Ten nights of one, then a run of another, one by hand, and a run of now of the first."""
+    night, other = (
+        add_schedule(database, BEGUN, slug=slug, report={"remedies": False})
+        for slug in ("a-night", "b-other")
+    )
+    days = BackfillIn(first_on=date(2026, 12, 1), last_on=date(2026, 12, 10), max_running=10)
+    with database.write() as connection:
+        backfills.create(connection, ACTOR, "a-night", days, BEGUN)
+    computed(database)
+    with database.write() as connection:
+        runs.run_now(connection, ACTOR, "b-other", BEGUN)
+        runs.run_now(connection, ACTOR, "a-night", BEGUN)
+    computed(database)
+    of_backfill = [run.report_id for run in ledger(database, night)[:10]]
+    now, others = ledger(database, night)[-1].report_id, ledger(database, other)[0].report_id
+    batch_id = ledger(database, other)[0].batch_id
+    by_hand = [ask(database, batch_id) for _ in range(3)]
+    task = TASKS["report"]
+    assert task.num_unfinished is not None
+    with database.write() as connection:
+        sent = list(task.unsent(connection, 1))
+        assert set(sent) == {now, of_backfill[0], others, *by_hand[:2]}
+        task.mark_sent(connection, sent, 1)
+        assert task.unsent(connection, 1) == []
+        assert task.num_unfinished(connection) == 15
+    # As soon as one of a schedule has ended, it is given the next one.
+    report_making.run(database, now)
+    report_making.run(database, by_hand[0])
+    with database.read() as connection:
+        assert set(task.unsent(connection, 1)) == {of_backfill[1], by_hand[2]}
+
+
+def computed(database: Database) -> None:
+    """Run the batches of what is due until their reports are asked for; make none of these."""
+    while start_due(database, LIMITS, BEGUN):
+        pass
+    with database.read() as connection:
+        waiting = batch_rows.unsent_batches(connection, 1, 100)
+    for one in waiting:
+        with database.write() as connection:
+            batch_rows.mark_sent(connection, one.id, 1)
+        record(database, one.id, 0)
+        end(database, one.id)
+    while hand_over(database, BEGUN):
+        pass
 
 
 def test_a_run_that_never_began_is_told_by_the_settings_of_its_schedule(database: Database) -> None:

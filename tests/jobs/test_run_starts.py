@@ -191,6 +191,54 @@ def test_what_the_misfire_policy_chose_waits_for_each_other(
     assert [row.state for row in ledger(database, added)] == ["misfired", "succeeded", "running"]
 
 
+@pytest.mark.parametrize("policy", ["forbid", "queue", "replace"])
+def test_what_was_missed_neither_pushes_out_nor_is_pushed_out(
+    database: Database, policy: str
+) -> None:
+    added = add_schedule(
+        database, BEGUN, concurrency_policy=policy, misfire_policy="run_all", misfire_max_runs=2
+    )
+    # Back a minute after the fourth slot, which is in time.
+    now = NIGHTS[3] + timedelta(minutes=1)
+    night(database, now)
+    for number in range(3):
+        found = [row.state for row in ledger(database, added)]
+        done = ["misfired", *["succeeded"] * number, "running", *["due"] * (2 - number)]
+        assert found == done, policy
+        complete(database)
+        settle(database, now)
+        complete(database)
+        start(database, now)
+    found = ledger(database, added)
+    assert [row.state for row in found] == ["misfired", *["succeeded"] * 3]
+    assert [row.baseline_run_id for row in found[2:]] == [row.id for row in found[1:-1]]
+    assert num_batches(database) == 3
+
+
+@pytest.mark.parametrize("policy", ["forbid", "replace"])
+def test_of_those_in_time_that_wait_for_a_late_run_one_is_left(
+    database: Database, policy: str
+) -> None:
+    added = add_schedule(database, BEGUN, concurrency_policy=policy)
+    # The late run of the first night computes for two days.
+    for now in (NIGHTS[0] + timedelta(hours=1), NIGHTS[1], NIGHTS[2]):
+        night(database, now)
+    late, second, third = ledger(database, added)
+    assert (late.state, late.reason) == ("running", None)
+    if policy == "forbid":
+        assert (second.state, third.state) == ("due", "skipped")
+        assert str(second.id) in third.reason
+    else:
+        assert (second.state, third.state) == ("replaced", "due")
+        assert str(third.id) in second.reason
+    complete(database)
+    settle(database, NIGHTS[2])
+    complete(database)
+    start(database, NIGHTS[2])
+    assert [row.state for row in ledger(database, added)].count("running") == 1
+    assert read(database, late.batch_id).state == "succeeded"
+
+
 def test_a_batch_that_is_refused_ends_the_run_with_its_faults(database: Database) -> None:
     with database.write() as connection:
         create_profile(connection, ACTOR, _profile("prod"))
