@@ -6,9 +6,11 @@ from typing import Any
 from uuid import UUID
 
 import msgspec
-from sqlalchemy import Connection, Row, Select, and_, or_, select, update
+from sqlalchemy import Connection, Row, Select, and_, func, or_, select, update
 
 from service.db.schedule_tables import schedule, schedule_run
+
+UNFINISHED = ("due", "running", "reporting")
 
 
 class RunFilter(msgspec.Struct, frozen=True, kw_only=True):
@@ -86,6 +88,15 @@ def change_run(
         .values(version=c.version + 1, updated_at=now, **values)
     )
     return changed.rowcount == 1
+
+
+def num_unfinished(connection: Connection, schedule_id: UUID, kind: str) -> int:
+    """How many runs of the schedule of this kind wait or have not ended."""
+    c = schedule_run.c
+    query = select(func.count()).where(
+        c.schedule_id == schedule_id, c.kind == kind, c.state.in_(UNFINISHED)
+    )
+    return connection.scalar(query) or 0
 
 
 def end_run(

@@ -36,7 +36,7 @@ def run_now(connection: Connection, actor: Actor, key: str, now: datetime) -> Ru
     and `UnavailableError` when too many runs of the schedule wait.
     """
     schedule = require(connection, actor, key, lock=True)
-    by_hand = run_queue.num_unfinished(connection, schedule.id, "manual")
+    by_hand = schedule_runs.num_unfinished(connection, schedule.id, "manual")
     if by_hand >= MAX_BY_HAND:
         raise ConflictError(
             f"{by_hand} runs of the schedule {schedule.slug!r} that were begun by hand wait or "
