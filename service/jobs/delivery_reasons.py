@@ -22,6 +22,8 @@ _SENTENCES: Final[dict[Language, dict[str, str]]] = {
         "ended": "The run ended without a report ({state}): {cause}",
         "over_hours": "Over budget: {lost} GPU-hours lost in 30 days, budget {budget}.",
         "over_cost": "Over budget: {lost} lost in 30 days, budget {budget}.",
+        "over_at_least": "Over budget: at least {lost} lost in 30 days, budget {budget}; not all "
+        "days have a rate.",
         "always": "Every run is delivered.",
         "no_result": "Not sent: no scenario has a result.",
         "nothing_lost": "Not sent: nothing is lost.",
@@ -29,6 +31,7 @@ _SENTENCES: Final[dict[Language, dict[str, str]]] = {
         "no_baseline": "There is no earlier run to compare with.",
         "not_compared": "No scenario of this run was in the run before.",
         "others": "The scenarios are others: {appeared} appeared, {gone} gone.",
+        "one_sided": "Headlines without numbers now or in the run before: {items} ({names}).",
         "moved": "The 30-day loss moved by {difference} GPU-hours{relative}, more than {limit}.",
         "moved_at_all": "The 30-day loss moved by {difference} GPU-hours{relative}.",
         "still": "Not sent: the 30-day loss moved by {difference} GPU-hours{relative}, "
@@ -38,11 +41,13 @@ _SENTENCES: Final[dict[Language, dict[str, str]]] = {
         "or": " or ",
     },
     "fr": {
-        "failed": "L’exécution a échoué : {cause}",
+        "failed": "L’exécution a échoué. Détail (en anglais) : {cause}",
         "failed_without_cause": "L’exécution a échoué.",
-        "ended": "L’exécution s’est terminée sans rapport ({state}) : {cause}",
+        "ended": "L’exécution s’est terminée sans rapport ({state}). Détail (en anglais) : {cause}",
         "over_hours": "Budget dépassé : {lost} heures-GPU perdues en 30 jours, budget {budget}.",
         "over_cost": "Budget dépassé : {lost} perdus en 30 jours, budget {budget}.",
+        "over_at_least": "Budget dépassé : au moins {lost} perdus en 30 jours, budget {budget} ; "
+        "tous les jours n’ont pas de tarif.",
         "always": "Chaque exécution est envoyée.",
         "no_result": "Non envoyé : aucun scénario n’a de résultat.",
         "nothing_lost": "Non envoyé : rien n’est perdu.",
@@ -50,6 +55,8 @@ _SENTENCES: Final[dict[Language, dict[str, str]]] = {
         "no_baseline": "Il n’y a pas d’exécution antérieure à comparer.",
         "not_compared": "Aucun scénario de cette exécution n’était dans la précédente.",
         "others": "Les scénarios ont changé : {appeared} apparus, {gone} disparus.",
+        "one_sided": "Résultats principaux absents maintenant ou dans l’exécution précédente : "
+        "{items} ({names}).",
         "moved": "La perte sur 30 jours a varié de {difference} heures-GPU{relative}, "
         "plus que {limit}.",
         "moved_at_all": "La perte sur 30 jours a varié de {difference} heures-GPU{relative}.",
@@ -117,10 +124,14 @@ def _over(outcome: BudgetOutcome | None, language: Language) -> str | None:
         hours = {"lost": hours_text(lost, language), "budget": hours_text(budget, language)}
         return _say(language, "over_hours", **hours)
     cost, cost_budget = outcome.cost_of_loss_per_30_days, outcome.cost_budget_per_30_days
-    if cost is None or cost_budget is None:
+    # Where not all days have a rate, those that have one may be enough.
+    known, code = (
+        (cost, "over_cost") if cost else (outcome.priced_cost_per_30_days, "over_at_least")
+    )
+    if known is None or cost_budget is None:
         return None
-    amounts = {"lost": _money_text(cost, language), "budget": _money_text(cost_budget, language)}
-    return _say(language, "over_cost", **amounts)
+    amounts = {"lost": _money_text(known, language), "budget": _money_text(cost_budget, language)}
+    return _say(language, code, **amounts)
 
 
 def _unless_empty(language: Language, report: LossReport) -> Decision:
@@ -141,6 +152,9 @@ def _on_change(language: Language, report: LossReport, threshold: ChangeThreshol
         if notice.code == "unmatched_items":
             others = {name: str(notice.params[name]) for name in ("appeared", "gone")}
             return Decision(send=True, reason=_say(language, "others", **others))
+        if notice.code == "counterpart_missing":
+            sides = {name: str(notice.params[name]) for name in ("items", "names")}
+            return Decision(send=True, reason=_say(language, "one_sided", **sides))
     if change is None or change.difference is None or headline.items_compared == 0:
         return Decision(send=True, reason=_say(language, "not_compared"))
     difference, relative = change.difference, change.relative

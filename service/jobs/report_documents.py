@@ -61,6 +61,10 @@ class ReportOut(Struct, frozen=True, kw_only=True):
     baseline_pricing: int | None
     schedule_id: UUID | None
     run_id: UUID | None
+    local_time: Annotated[
+        str | None, Meta(description="Of the run's slot, in `zone`; null without a run.")
+    ]
+    zone: str | None
     language: Annotated[Language, Meta(description="In which it is shown unless asked otherwise.")]
     failure: str | None
     created_at: datetime

@@ -12,9 +12,6 @@ from service.db.engine import Connection, Row
 from service.jobs.report_documents import MakingSettings
 from service.jobs.schedule_documents import Budget, ReportSettings
 
-# Of a schedule's slot in a report's name
-_NAME_LENGTH = 200
-
 
 def queue_for_run(
     connection: Connection,
@@ -42,7 +39,7 @@ def queue_for_run(
             "team_id": run.team_id,
             "created_at": now,
             "created_by": run.created_by,
-            "name": f"{name} {run.local_time}"[:_NAME_LENGTH],
+            "name": name,
             "batch_id": run.batch_id,
             "baseline_batch_id": None if baseline is None else baseline.batch_id,
             "run_id": run.id,

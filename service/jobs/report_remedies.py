@@ -20,6 +20,7 @@ from service.reports.loss_report import ReportNotice, ReportRemedy
 from service.reports.pricing import priced
 from service.reports.report_notices import notice
 from service.reports.report_sides import ReportedItem, ReportSide
+from service.reports.report_view import label
 
 NUM_ITEMS: Final = 3
 NUM_EACH: Final = 3
@@ -48,17 +49,18 @@ def rank(side: ReportSide, rows: Sequence[Row[Any]], *, longest_s: float = LONGE
     for item in losing:
         if item.lost_per_30_days <= 0 or item.found is None:
             continue
+        name = label(item.name, item.custom_id)
         document = full(scenario_of(by_id[item.custom_id], item.found.point))
         scenario = msgspec.json.encode(document, order="sorted")
         needed_s = _core_s(scenario)
         if needed_s > left_s:
-            notices.append(notice("remedies_left_out", name=item.custom_id, reason=OF_TIME))
+            notices.append(notice("remedies_left_out", name=name, reason=OF_TIME))
             continue
         left_s -= needed_s
         try:
             answered = _answered(scenario)
         except InvalidError as error:
-            notices.append(notice("remedies_left_out", name=item.custom_id, reason=error.detail))
+            notices.append(notice("remedies_left_out", name=name, reason=error.detail))
             continue
         found += _shown(item, answered, side.currency)
     return Ranked(found, notices)

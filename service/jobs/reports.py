@@ -203,6 +203,8 @@ def _out(row: Row[Any], actor: Actor) -> ReportOut:
         baseline_pricing=row.baseline_pricing if shown else None,
         schedule_id=row.schedule_id,
         run_id=row.run_id,
+        local_time=row.local_time,
+        zone=row.zone,
         language=settings.report.language,
         failure=row.failure,
         created_at=row.created_at,

@@ -51,12 +51,17 @@ class Width(Struct, frozen=True):
     plot: int
     text: int
     font: int
-    label_columns: int
-    text_columns: int
 
 
-WIDE = Width("wide", 225, 335, 200, 13, 31, 24)
-NARROW = Width("narrow", 116, 98, 126, 11, 16, 18)
+WIDE = Width("wide", 225, 335, 200, 13)
+NARROW = Width("narrow", 116, 98, 126, 11)
+# Rough widths of letters in the size of the font, as wide fonts have them (DejaVu Sans)
+_SPACES = " \N{NO-BREAK SPACE}\N{NARROW NO-BREAK SPACE}"
+_NARROW_LETTERS = frozenset("iljIft.,:;'|!()[]" + _SPACES)
+_WIDE_LETTERS = frozenset("MWmw@%ŒœÆ\N{EM DASH}\N{HORIZONTAL ELLIPSIS}")
+_NARROW_EM, _LETTER_EM, _UPPER_EM, _WIDE_EM, _FULL_EM = 0.4, 0.64, 0.73, 0.99, 1.3
+# From Devanagari on letters may be as wide as they like.
+_OTHER_SCRIPTS, _PUNCTUATION = 0x0900, 0x1E00
 _ROW = 27
 _PAIRED_ROW = 15
 _ROWS: Spec = {
@@ -83,10 +88,10 @@ def bars(
     values = [
         {
             "row": row,
-            "label": shortened(bar.label, width.label_columns),
+            "label": shortened(bar.label, width.label / width.font),
             "start": bar.start,
             "end": bar.end,
-            "text": shortened(bar.text, width.text_columns),
+            "text": shortened(bar.text, width.text / width.font),
             "tone": bar.tone,
             **({"next": row + 1} if connected and row + 1 < len(rows) else {}),
             **({} if bar.low is None or bar.high is None else {"low": bar.low, "high": bar.high}),
@@ -124,22 +129,32 @@ def printable(text: str) -> str:
     return "".join(letter for letter in text if letter.isprintable() or category(letter) == "Zs")
 
 
-def shortened(text: str, most: int) -> str:
-    """At most so many columns, with dots where something is left out; only what can be printed.
+def shortened(text: str, most_em: float) -> str:
+    """So wide at most, with dots at its end where something is left out; only what can be printed.
 
     The renderer dies of control characters, and fails where it cuts a character in two.
     """
     shown = printable(text)
-    if sum(map(_columns, shown)) <= most:
+    if sum(map(_em, shown)) <= most_em:
         return shown
-    kept = shown[:most]
-    while sum(map(_columns, kept)) > most - 1:
-        kept = kept[:-1]
-    return kept.rstrip() + "\N{HORIZONTAL ELLIPSIS}"
+    left, kept = most_em - _WIDE_EM, 0
+    for letter in shown:
+        left -= _em(letter)
+        if left < 0:
+            break
+        kept += 1
+    return shown[:kept].rstrip() + "\N{HORIZONTAL ELLIPSIS}"
 
 
-def _columns(letter: str) -> int:
-    return 2 if east_asian_width(letter) in {"W", "F"} else 1
+def _em(letter: str) -> float:
+    """About how wide it is, in the size of the font: rather too much than too little."""
+    if east_asian_width(letter) in {"W", "F"}:
+        return _FULL_EM
+    if letter in _NARROW_LETTERS:
+        return _NARROW_EM
+    if letter in _WIDE_LETTERS or _OTHER_SCRIPTS <= ord(letter) < _PUNCTUATION:
+        return _WIDE_EM
+    return _UPPER_EM if letter.isupper() else _LETTER_EM
 
 
 def _zero_line() -> Spec:

@@ -4,8 +4,15 @@ from msgspec import Struct
 
 from service.reports.language import Words
 from service.reports.loss_report import BudgetOutcome, LossReport
-from service.reports.money import CostStatus
-from service.reports.report_view import Mark, direction, is_withheld, percent
+from service.reports.money import CostStatus, Money
+from service.reports.report_view import (
+    MANY_TIMES,
+    Mark,
+    direction,
+    is_withheld,
+    on_one_side,
+    percent,
+)
 
 
 class Move(Struct, frozen=True):
@@ -35,6 +42,7 @@ class HeadlineView(Struct, frozen=True):
     lost_move: Move | None
     uncertain: str
     cost: str
+    cost_note: str
     is_cost_known: bool
     cost_move: Move | None
     fraction: str
@@ -59,7 +67,8 @@ def headline_view(report: LossReport, words: Words) -> HeadlineView:
         lost_move=_hours_move(report, words),
         uncertain=words.say("uncertain", hours=numbers.error(error)) if error else "",
         cost=_cost(report, words),
-        is_cost_known=head.cost_of_loss_per_30_days is not None,
+        cost_note=_cost_note(report, words),
+        is_cost_known=_known_cost(report) is not None,
         cost_move=_cost_move(report, words),
         fraction=words.say("none") if is_empty else numbers.percent(head.loss_fraction),
         fraction_of=words.say(
@@ -69,12 +78,24 @@ def headline_view(report: LossReport, words: Words) -> HeadlineView:
         not_useful=words.say(
             "not_useful", hours=numbers.hours(head.gpu_hours_not_useful_per_30_days)
         ),
-        compared=words.say("compared", items=words.counted("items", head.items_compared))
-        if report.baseline
-        else "",
+        compared=compared(report, words),
         no_baseline=baseline_reason(report, words),
         budget=budget_view(report, words),
     )
+
+
+def compared(report: LossReport, words: Words) -> str:
+    """What the change is of, and what has numbers on one side only: that is in no change."""
+    head = report.headline
+    if report.baseline is None:
+        return ""
+    said = words.say("compared", items=words.counted("items", head.items_compared))
+    if not head.is_compared_in_part:
+        return said
+    past = head.past_gpu_hours_lost_per_30_days or 0.0
+    shown = words.numbers.hours(past), words.numbers.hours(head.gpu_hours_lost_per_30_days)
+    whole = words.say("compared_whole", past=shown[0], new=shown[1])
+    return f"{said} {words.say('compared_others', others=on_one_side(words, head))} {whole}"
 
 
 def about(report: LossReport, words: Words) -> list[str]:
@@ -87,8 +108,6 @@ def about(report: LossReport, words: Words) -> list[str]:
         words.say(
             "scheduled",
             schedule=run.schedule,
-            moment=numbers.local(run.local_time),
-            zone=run.zone,
         )
         if run
         else words.say("by_hand")
@@ -122,6 +141,8 @@ def budget_view(report: LossReport, words: Words) -> BudgetView:
     for used, allowed, line in _budgets(budget, words, error):
         lines.append(line)
         shares.append(used / allowed)
+    if budget.reason_unknown is not None:
+        lines.append(words.name("reason_unknown", budget.reason_unknown))
     return BudgetView(
         budget.status,
         words.say(f"budget_{budget.status}"),
@@ -138,9 +159,14 @@ def _budgets(
     found = []
     lost, allowed = budget.gpu_hours_lost_per_30_days, budget.gpu_hours_budget_per_30_days
     if lost is not None and allowed is not None:
-        texts = numbers.hours(lost, error), f"{numbers.hours(allowed)} {words.say('unit')}"
+        used_shown = numbers.hours(lost, error) if abs(lost) >= 1 else numbers.small_hours(lost)
+        texts = used_shown, f"{numbers.small_hours(allowed)} {words.say('unit')}"
         found.append((lost, allowed, *texts))
     cost, most = budget.cost_of_loss_per_30_days, budget.cost_budget_per_30_days
+    at_least = budget.priced_cost_per_30_days
+    if cost is None and at_least is not None and most is not None and float(most.amount) > 0:
+        shown = words.say("at_least", cost=numbers.money(at_least)), numbers.money(most)
+        found.append((float(at_least.amount), float(most.amount), *shown))
     if cost is not None and most is not None and float(most.amount) > 0:
         shown = numbers.money(cost), numbers.money(most)
         found.append((float(cost.amount), float(most.amount), *shown))
@@ -152,7 +178,7 @@ def _budgets(
                 "budget_of",
                 used=used_text,
                 budget=most_text,
-                share=numbers.percent(used / most_used, 0),
+                share=_share(words, used / most_used),
             ),
         )
         for used, most_used, used_text, most_text in found
@@ -165,7 +191,9 @@ def _hours_move(report: LossReport, words: Words) -> Move | None:
         return None
     past = past_name(report, words)
     if change.difference == 0:
-        return Move(words.say("unchanged", past=past), "", "", "")
+        is_in_part = report.headline.is_compared_in_part
+        key = "unchanged_in_part" if is_in_part else "unchanged"
+        return Move(words.say(key, past=past), "", "", "")
     error = report.headline.gpu_hours_lost_se_per_30_days
     return _move(
         words,
@@ -183,7 +211,9 @@ def _cost_move(report: LossReport, words: Words) -> Move | None:
         return None
     past, size = past_name(report, words), float(change.difference.amount)
     if size == 0:
-        return Move(words.say("unchanged", past=past), "", "", "")
+        is_in_part = report.headline.is_compared_in_part
+        key = "unchanged_in_part" if is_in_part else "unchanged"
+        return Move(words.say(key, past=past), "", "", "")
     shown = words.numbers.signed_money(change.difference)
     return _move(words, "cost", shown, change.relative, past, size)
 
@@ -198,10 +228,38 @@ def _move(
     )
 
 
+def _share(words: Words, fraction: float) -> str:
+    """Of a budget, which may be tiny."""
+    if abs(fraction) > MANY_TIMES:
+        return percent(words, fraction)
+    return words.numbers.percent(fraction, 0)
+
+
+def _known_cost(report: LossReport) -> Money | None:
+    """The cost, or what it is at least."""
+    head = report.headline
+    return head.cost_of_loss_per_30_days or head.priced_cost_per_30_days
+
+
+def _cost_note(report: LossReport, words: Words) -> str:
+    """What has no rate, where not all has one."""
+    head = report.headline
+    if not head.items_unpriced or head.unpriced_days is None:
+        return ""
+    return words.say(
+        "unpriced",
+        items=words.counted("items", head.items_unpriced),
+        days=words.counted("days", head.unpriced_days),
+    )
+
+
 def _cost(report: LossReport, words: Words) -> str:
     head = report.headline
     if head.cost_of_loss_per_30_days is not None:
         return words.numbers.money(head.cost_of_loss_per_30_days)
+    if head.priced_cost_per_30_days is not None:
+        shown = words.numbers.money(head.priced_cost_per_30_days)
+        return words.say("at_least", cost=shown)
     if is_withheld(report):
         return words.say("money_withheld")
     return words.name("cost_status", _status(head.cost_status))

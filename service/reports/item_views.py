@@ -1,12 +1,9 @@
 """Items, profiles, movers and remedies of a report: their charts and tables."""
 
-import math
-from collections import defaultdict
-
 from service.reports.charts import Bar
 from service.reports.headline_view import past_name
 from service.reports.language import Words
-from service.reports.loss_report import LossReport, Mover, ReportItem, ReportRemedy
+from service.reports.loss_report import LossReport, Mover, ProfileTotal, ReportItem, ReportRemedy
 from service.reports.report_view import (
     MAX_ITEMS,
     Cell,
@@ -19,7 +16,9 @@ from service.reports.report_view import (
     is_withheld,
     label,
     money,
+    on_one_side,
     percent,
+    setting_of,
     volume_reason,
     with_numbers,
 )
@@ -133,21 +132,26 @@ def items_table(report: LossReport, words: Words) -> Table:
     rows = [_item_row(words, item) for item in ordered[:MAX_ITEMS]]
     more = len(ordered) - MAX_ITEMS
     note = words.counted("items_more", more) if more > 0 else ""
-    return Table(words.say("items_table"), heads, rows, note)
+    caption = words.say("items_table")
+    if more > 0:
+        count = words.numbers.count
+        part = words.say("part_of", shown=count(MAX_ITEMS), all=count(len(ordered)))
+        caption = f"{caption} ({part})"
+    return Table(caption, heads, rows, note)
 
 
 def profiles_figure(report: LossReport, words: Words) -> Figure | None:
-    """Loss by profile on both sides, for profiles that stand on both; two of them at least."""
+    """Loss by profile on both sides, of all items; two profiles at least."""
     profiles = _profiles(report)[:MAX_BARS]
-    if len(profiles) < 2:
+    if not profiles:
         return None
     rows: list[Bar] = []
-    for profile, past, new in profiles:
-        name = profile or words.say("without_profile")
+    for row in profiles:
+        past, new = row.past_gpu_hours_lost_per_30_days or 0.0, row.gpu_hours_lost_per_30_days
         moved = difference(words, new - past)
         rows += [Bar("", 0.0, 0.0, "", "past")] if rows else []
         rows += [
-            Bar(name, 0.0, past, hours(words, past), "past"),
+            Bar(_profile_name(words, row), 0.0, past, hours(words, past), "past"),
             Bar("", 0.0, new, f"{hours(words, new)} ({moved.text})", "new"),
         ]
     return Figure(
@@ -164,9 +168,9 @@ def profiles_figure(report: LossReport, words: Words) -> Figure | None:
 
 
 def profiles_table(report: LossReport, words: Words) -> Table | None:
-    """The same numbers, of all profiles."""
+    """The same numbers, of all profiles: they add up to the headline."""
     profiles = _profiles(report)
-    if len(profiles) < 2:
+    if not profiles:
         return None
     heads = [
         TableHead(words.say("profile"), "text"),
@@ -176,12 +180,14 @@ def profiles_table(report: LossReport, words: Words) -> Table | None:
     ]
     rows = [
         [
-            Cell(profile or words.say("without_profile")),
-            Cell(hours(words, past)),
-            Cell(hours(words, new)),
-            difference(words, new - past),
+            Cell(_profile_name(words, row), note=on_one_side(words, row)),
+            Cell(hours(words, row.past_gpu_hours_lost_per_30_days)),
+            Cell(hours(words, row.gpu_hours_lost_per_30_days)),
+            difference(
+                words, row.gpu_hours_lost_per_30_days - (row.past_gpu_hours_lost_per_30_days or 0.0)
+            ),
         ]
-        for profile, past, new in profiles
+        for row in profiles
     ]
     return Table(words.say("profiles_table"), heads, rows)
 
@@ -229,7 +235,7 @@ def remedies_table(report: LossReport, words: Words) -> Table | None:
     ]
     rows = [
         [
-            Cell(words.name("remedy", remedy.kind), note=remedy.setting or ""),
+            Cell(words.name("remedy", remedy.kind), note=_setting(words, remedy)),
             Cell(label(remedy.name, remedy.custom_id)),
             Cell(_given_back(words, remedy), note=_uncertain(words, remedy)),
             money(words, remedy.cost_given_back_per_30_days, remedy.cost_status.value),
@@ -272,17 +278,13 @@ def _range(words: Words, item: ReportItem) -> Cell:
     return Cell(f"{hours(words, low, error)} – {hours(words, high, error)}")  # noqa: RUF001 - a range
 
 
-def _profiles(report: LossReport) -> list[tuple[str, float, float]]:
-    """Slug, past and new 30-day loss of the items that both sides have; the largest first."""
-    past: dict[str, list[float]] = defaultdict(list)
-    new: dict[str, list[float]] = defaultdict(list)
-    for item in report.items:
-        if item.change is None or item.change.past is None or item.change.new is None:
-            continue
-        past[item.profile or ""].append(item.change.past)
-        new[item.profile or ""].append(item.change.new)
-    sums = [(slug, math.fsum(past[slug]), math.fsum(new[slug])) for slug in past]
-    return sorted(sums, key=lambda row: (-row[2], row[0]))
+def _profiles(report: LossReport) -> list[ProfileTotal]:
+    """Where there is a baseline and more than one profile; the largest first."""
+    return report.profiles if report.baseline and len(report.profiles) > 1 else []
+
+
+def _profile_name(words: Words, row: ProfileTotal) -> str:
+    return row.profile or words.say("without_profile")
 
 
 def _mover_text(words: Words, mover: Mover) -> str:
@@ -306,8 +308,12 @@ def _lost_text(words: Words, item: ReportItem) -> str:
 
 def _remedy_text(words: Words, remedy: ReportRemedy, *, is_of_one: bool) -> str:
     """What it gives back, and of which item or with which setting."""
-    detail = remedy.setting if is_of_one else label(remedy.name, remedy.custom_id)
+    detail = _setting(words, remedy) if is_of_one else label(remedy.name, remedy.custom_id)
     return f"{_given_back(words, remedy)} ({detail})" if detail else _given_back(words, remedy)
+
+
+def _setting(words: Words, remedy: ReportRemedy) -> str:
+    return setting_of(words, remedy.setting) if remedy.setting else ""
 
 
 def _given_back(words: Words, remedy: ReportRemedy) -> str:

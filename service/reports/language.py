@@ -5,10 +5,12 @@ from collections.abc import Mapping
 from functools import lru_cache
 from importlib.resources import files
 from typing import Literal, get_args
+from unicodedata import bidirectional
 
 from babel import Locale
 from msgspec import Struct
 
+from service.reports.charts import printable
 from service.reports.loss_report import ReportNotice
 from service.reports.report_numbers import Numbers
 
@@ -16,6 +18,7 @@ Language = Literal["en", "fr"]
 LANGUAGES: tuple[Language, ...] = get_args(Language)
 
 Catalog = Mapping[str, Mapping[str, str]]
+_ISOLATE, _ISOLATED = "\N{FIRST STRONG ISOLATE}", "\N{POP DIRECTIONAL ISOLATE}"
 
 
 class Sentence(Struct, frozen=True):
@@ -45,6 +48,22 @@ class Words(Struct, frozen=True):
         """The name of a code; one that is newer than the catalog reads as words."""
         return self.catalog[kind].get(code) or code.removeprefix("gpu_hours_").replace("_", " ")
 
+    def param(self, text: str) -> str:
+        """A word or phrase that stands in a document in English, where there is another for it."""
+        return self.catalog.get("param", {}).get(text, text)
+
+    def input_name(self, path: str) -> str:
+        """What an input is called, beside its path; empty where only its path says it.
+
+        That of the longest beginning of the path that has a name.
+        """
+        parts = path.split(".")
+        for length in range(len(parts), 0, -1):
+            found = self.catalog.get("input", {}).get(".".join(parts[:length]))
+            if found:
+                return found
+        return ""
+
     def notice(self, notice: ReportNotice) -> Sentence:
         """A warning in the reader's language, or in English where there is no translation.
 
@@ -52,12 +71,12 @@ class Words(Struct, frozen=True):
         """
         text = self.catalog.get("notice", {}).get(notice.code)
         if text is None:
-            return Sentence(notice.detail, is_foreign=self.language != "en")
+            return Sentence(_english(notice), is_foreign=self.language != "en")
         try:
             return Sentence(text.format_map(self._shown(notice.params)))
         except KeyError:
             # A report of another version, with other parameters: its own sentence is right.
-            return Sentence(notice.detail, is_foreign=True)
+            return Sentence(_english(notice), is_foreign=True)
 
     def _shown(self, params: Mapping[str, str | int | float | None]) -> dict[str, str]:
         return {name: self._shown_one(value) for name, value in params.items()}
@@ -67,7 +86,24 @@ class Words(Struct, frozen=True):
             return self.numbers.count(value)
         if isinstance(value, float):
             return self.numbers.hours(value)
-        return value or self.say("none")
+        return isolated(self.param(value)) if value else self.say("none")
+
+
+def _english(notice: ReportNotice) -> str:
+    """The sentence of the document, with its names as `isolated` writes them."""
+    text = printable(notice.detail)
+    for value in notice.params.values():
+        if isinstance(value, str) and value:
+            text = text.replace(printable(value), isolated(value))
+    return text
+
+
+def isolated(text: str) -> str:
+    """A name within a sentence: one that is written from right to left turns nothing around it."""
+    shown = printable(text)
+    if any(bidirectional(letter) in {"R", "AL"} for letter in shown):
+        return f"{_ISOLATE}{shown}{_ISOLATED}"
+    return shown
 
 
 @lru_cache(maxsize=len(LANGUAGES))

@@ -20,7 +20,9 @@ SCHEMA = "trainard-loss-report/1"
 CauseKind = Literal[
     "profile_revision", "model_version", "calibration", "template", "window", "joint", "sampling"
 ]
+MoverKind = Literal["changed", "appeared", "gone", "failed", "returned"]
 BudgetStatus = Literal["within", "over", "unknown", "withheld"]
+ReasonUnknown = Literal["no_rate", "other_currency", "items_without_numbers"]
 
 
 class ReportNotice(Struct, frozen=True, kw_only=True):
@@ -96,7 +98,7 @@ class VolumeCause(Struct, frozen=True, kw_only=True):
     - `cause`: `profile_revision` (`detail` slug@a -> slug@b), `template` (what the schedule or
       batch says beside the profile), `model_version`, `calibration` (a revision that came from
       one), `window` (length of the window), `joint` (what could not be told apart), `sampling`
-      (differences of drawn numbers below two standard errors);
+      (other draws: the seed or the number of draws is another, or no input and no model moved);
     - `path`: the input that moved, with both values as JSON; null where it is not a single input.
     """
 
@@ -111,8 +113,8 @@ class VolumeCause(Struct, frozen=True, kw_only=True):
 class Headline(Struct, frozen=True, kw_only=True):
     """All headline points together, on 30 days.
 
-    The change is of the items that both sides have (`items_compared`); `gpu_hours_lost` and
-    `cost_of_loss` are of all items of this batch.
+    The change is of the items that have numbers on both sides (`items_compared`); `gpu_hours_lost`
+    and `cost_of_loss` are of all items of this batch, `past_gpu_hours_lost` of all of the baseline.
     """
 
     items: int
@@ -128,6 +130,36 @@ class Headline(Struct, frozen=True, kw_only=True):
     cost_of_loss_change: CostChange | None
     volume: list[VolumeCause]
     rates: list[RateChange]
+    priced_cost_per_30_days: Annotated[
+        Money | None,
+        Meta(
+            description="What the days with a rate cost: the loss costs at least that. Null where "
+            "no day has one, or where an item with unpriced days gains, and would cost less."
+        ),
+    ] = None
+    items_unpriced: Annotated[
+        int | None, Meta(description="Items with numbers of which days have no rate.")
+    ] = None
+    unpriced_days: Annotated[int | None, Meta(description="Days of theirs without a rate.")] = None
+    past_gpu_hours_lost_per_30_days: Annotated[
+        float | None, Meta(description="Of all items of the baseline; null without one.")
+    ] = None
+    items_appeared: Annotated[
+        int, Meta(description="With numbers, that the baseline does not have.")
+    ] = 0
+    items_gone: Annotated[int, Meta(description="With numbers there, that are no more.")] = 0
+    items_failed: Annotated[
+        int, Meta(description="With numbers in the baseline, but none in this batch.")
+    ] = 0
+    items_returned: Annotated[
+        int, Meta(description="With numbers in this batch, but none in the baseline.")
+    ] = 0
+
+    @property
+    def is_compared_in_part(self) -> bool:
+        """Whether items have numbers on one side only, so that the change does not say it all."""
+        others = (self.items_appeared, self.items_gone, self.items_failed, self.items_returned)
+        return any(others)
 
 
 class WaterfallStep(Struct, frozen=True, kw_only=True):
@@ -181,18 +213,35 @@ class ReportItem(Struct, frozen=True, kw_only=True):
 
 
 class Mover(Struct, frozen=True, kw_only=True):
-    """An item whose loss moved most, or that appeared or went."""
+    """An item whose loss moved most, or that has numbers on one side only.
+
+    `appeared`, `gone`: the other side does not have the item; `failed`, `returned`: it has, but
+    without numbers, now or before.
+    """
 
     custom_id: str
     name: str
     profile: str | None
-    kind: Literal["changed", "appeared", "gone"]
+    kind: MoverKind
     past_gpu_hours_lost_per_30_days: float | None
     new_gpu_hours_lost_per_30_days: float | None
     difference_per_30_days: float
     relative: float | None
     cost_difference_per_30_days: Money | None
     main_cause: VolumeCause | None
+
+
+class ProfileTotal(Struct, frozen=True, kw_only=True):
+    """The items of one profile on both sides, on 30 days; all profiles add up to the headline."""
+
+    profile: Annotated[str | None, Meta(description="Null: inline scenarios.")]
+    items: int
+    gpu_hours_lost_per_30_days: float
+    past_gpu_hours_lost_per_30_days: float | None
+    items_appeared: int
+    items_gone: int
+    items_failed: int
+    items_returned: int
 
 
 class ReportRemedy(Struct, frozen=True, kw_only=True):
@@ -212,8 +261,10 @@ class ReportRemedy(Struct, frozen=True, kw_only=True):
 class BudgetOutcome(Struct, frozen=True, kw_only=True):
     """The budget and what it was held against, on 30 days.
 
-    `unknown`: money is not known (no rate, or partly priced). `withheld`: it is a budget of money
-    and the reader may not see any; then its numbers are null.
+    `over` where what is known is over it, even if more is not known: days without a rate would
+    only add to `priced_cost_per_30_days`. `unknown`: it is not, and `reason_unknown` says why that
+    is not enough. `withheld`: it is a budget of money and the reader may not see any; then its
+    numbers are null.
     """
 
     status: BudgetStatus
@@ -221,6 +272,14 @@ class BudgetOutcome(Struct, frozen=True, kw_only=True):
     gpu_hours_budget_per_30_days: float | None
     cost_of_loss_per_30_days: Money | None
     cost_budget_per_30_days: Money | None
+    priced_cost_per_30_days: Annotated[
+        Money | None, Meta(description="What the loss costs at least; null where nobody can say.")
+    ] = None
+    items_unpriced: int | None = None
+    unpriced_days: int | None = None
+    reason_unknown: Annotated[
+        ReasonUnknown | None, Meta(description="Why the status is `unknown`; else null.")
+    ] = None
 
 
 class Reproduce(Struct, frozen=True, kw_only=True):
@@ -257,3 +316,4 @@ class LossReport(Struct, frozen=True, kw_only=True):
     warnings: list[ReportNotice]
     budget: BudgetOutcome | None
     reproduce: Reproduce
+    profiles: list[ProfileTotal] = []

@@ -16,11 +16,18 @@ LOSSES = tuple(name for name in ATTRIBUTION_COLUMNS if name != USEFUL)
 
 
 class ReportCosts(Struct, frozen=True, kw_only=True):
-    """What the loss of 30 days costs: together, and of each counted item by its custom id."""
+    """What the loss of 30 days costs: together, and of each counted item by its custom id.
+
+    - `at_least`: what its days with a rate cost, where no other day can make it less;
+    - `items_unpriced`, `unpriced_days`: what is without a rate; None without a currency.
+    """
 
     whole: Money | None
     status: CostStatus
     of_items: dict[str, Money | None]
+    at_least: Money | None
+    items_unpriced: int | None
+    unpriced_days: int | None
 
 
 class CostChanges(Struct, frozen=True, kw_only=True):
@@ -43,6 +50,7 @@ def costs_of(side: ReportSide, changes: CostChanges | None) -> ReportCosts:
     items = side.counted
     exact = [_exact(item, side.currency) for item in items]
     whole = total(exact)
+    unpriced = None if side.currency is None else [_unpriced_days(item) for item in items]
     if side.currency is None or whole is None or not items:
         return ReportCosts(
             whole=None,
@@ -51,6 +59,9 @@ def costs_of(side: ReportSide, changes: CostChanges | None) -> ReportCosts:
                 item.custom_id: _shown(part, side.currency)
                 for item, part in zip(items, exact, strict=True)
             },
+            at_least=_at_least(side),
+            items_unpriced=None if unpriced is None else sum(map(bool, unpriced)),
+            unpriced_days=None if unpriced is None else sum(unpriced),
         )
     shown = money(whole, side.currency)
     parts = apportion([part or Fraction(0) for part in exact], side.currency)
@@ -59,7 +70,14 @@ def costs_of(side: ReportSide, changes: CostChanges | None) -> ReportCosts:
     }
     if changes is not None and changes.whole.new == shown and len(changes.of_items) == len(items):
         of_items |= {custom_id: change.new for custom_id, change in changes.of_items.items()}
-    return ReportCosts(whole=shown, status=CostStatus.PRICED, of_items=of_items)
+    return ReportCosts(
+        whole=shown,
+        status=CostStatus.PRICED,
+        of_items=of_items,
+        at_least=shown,
+        items_unpriced=0,
+        unpriced_days=0,
+    )
 
 
 def changes_of(
@@ -107,6 +125,26 @@ def costs_of_causes(side: ReportSide) -> dict[str, Money]:
 
 def _exact(item: ReportedItem, currency: str | None) -> Fraction | None:
     return None if currency is None else cost(item.lost_per_30_days, item.window)
+
+
+def _at_least(side: ReportSide) -> Money | None:
+    """What the priced days cost; None where there are none, or where a gain has no price."""
+    windows = [(item, item.window) for item in side.counted]
+    priced = [(item, window) for item, window in windows if window is not None and window.lines]
+    gains = any(item.lost_per_30_days < 0 and _unpriced_days(item) for item in side.counted)
+    if side.currency is None or gains or not priced:
+        return None
+    paid = [
+        exact_hours(item.lost_per_30_days)
+        * sum((Fraction(line.price) * line.days for line in window.lines), Fraction(0))
+        / window.period_days
+        for item, window in priced
+    ]
+    return money(sum(paid, Fraction(0)), side.currency)
+
+
+def _unpriced_days(item: ReportedItem) -> int:
+    return item.period_days if item.window is None else item.window.unpriced_days
 
 
 def _shown(exact: Fraction | None, currency: str | None) -> Money | None:

@@ -14,7 +14,7 @@ from service.reports.headline_view import about, headline_view
 from service.reports.language import Language, words
 from service.reports.loss_report import LossReport
 from service.reports.report_sections import Section, report_facts, report_sections
-from service.reports.report_view import Figure
+from service.reports.report_view import Figure, title_of
 
 
 class Drawing(Struct, frozen=True):
@@ -57,7 +57,7 @@ def report_html(report: LossReport, language: Language) -> bytes:
             about=about(report, spoken),
             words=spoken,
             report=report,
-            name=printable(report.name),
+            name=title_of(report, spoken),
             headline=headline_view(report, spoken),
             sections=sections,
             drawings=_drawings(sections),

@@ -6,6 +6,7 @@ from typing import Final
 from service.reports.changes import change
 from service.reports.loss_report import BudgetOutcome, ReportNotice
 from service.reports.report_sides import Paired, ReportedItem, ReportSide
+from service.reports.report_view import label
 
 # A standard error above this part of the loss is worth a warning
 SAMPLED_FRACTION: Final = 0.01
@@ -29,7 +30,7 @@ NOTICES: Final = {
     "{appeared}; that are gone: {gone}.",
     "counterpart_missing": "Items that have numbers in one of both runs only, and are in no "
     "change: {items} ({names}).",
-    "ambiguous_names": "Items that share name, profile and inputs were told apart by their custom "
+    "ambiguous_names": "Items that share name and profile were told apart by their custom "
     "ids: {names}.",
     "windows_overlap": "Windows that overlap those of the run before, by up to {days} days: "
     "{items}. The losses of both are not to be added.",
@@ -133,7 +134,7 @@ def _about(
 ) -> Iterator[ReportNotice]:
     """One notice about all of the items; none about no items."""
     if items:
-        names = _listed([item.custom_id for item in items])
+        names = _listed([label(item.name, item.custom_id) for item in items])
         yield notice(code, items=len(items), names=names, **params)
 
 

@@ -20,6 +20,10 @@ _MOST_DIGITS = 8
 _MOST_DECIMALS = 3
 # An amount has up to 400 characters.
 _PRECISION = 450
+# GPU-hours that `hours` would round to 0, and those that would be a row of zeros
+_TINY = 1e-3
+_TINIEST = 1e-6
+_SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 # CLDR sets a currency off that ends in a letter: KWD 1.00, but £1.00
 _LETTER_BEFORE_DIGIT = re.compile(r"(?<=[A-Za-z])(?=[0-9])")
 
@@ -32,6 +36,23 @@ class Numbers(Struct, frozen=True):
     def hours(self, hours: float, error: float | None = None) -> str:
         """GPU-hours, without the unit."""
         return self._decimal(hours, decimals(hours, error))
+
+    def small_hours(self, hours: float) -> str:
+        """GPU-hours of a limit, which may be tiny: never 0 where it is not."""
+        if not 0 < abs(hours) < _TINY:
+            return self.hours(hours)
+        if abs(hours) >= _TINIEST:
+            return self._decimal(hours, 1 - math.floor(math.log10(abs(hours))))
+        mantissa, _, exponent = f"{hours:.1e}".partition("e")
+        power = str(int(exponent)).translate(_SUPERSCRIPTS)
+        return f"{self._decimal(float(mantissa), 1)}\N{NO-BREAK SPACE}×\N{NO-BREAK SPACE}10{power}"  # noqa: RUF001 - times
+
+    def exact(self, number: float) -> str:
+        """A number as it was given, with all its digits."""
+        if isinstance(number, int):
+            return self.count(number)
+        places = len(f"{Decimal(repr(number)):f}".partition(".")[2])
+        return self._decimal(number, places)
 
     def signed_hours(self, hours: float, error: float | None = None) -> str:
         """A difference of GPU-hours: + before what rose."""

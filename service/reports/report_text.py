@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from service.reports.headline_view import HeadlineView, baseline_reason, headline_view, past_name
 from service.reports.language import Language, Words, words
 from service.reports.loss_report import LossReport
-from service.reports.report_view import label, volume_reason
+from service.reports.report_view import label, title_of, volume_reason
 
 MAX_MOVERS = 5
 NO_LINKS: Mapping[str, str] = {}
@@ -26,7 +26,7 @@ def report_text(report: LossReport, language: Language, links: Mapping[str, str]
 def _headline(report: LossReport, spoken: Words) -> Iterator[str]:
     head, view = report.headline, headline_view(report, spoken)
     made = spoken.numbers.moment(report.made_at)
-    yield spoken.say("line_made", name=label(report.name, str(report.report_id)), moment=made)
+    yield spoken.say("line_made", name=title_of(report, spoken), moment=made)
     yield ""
     if view.is_empty:
         yield spoken.say("items_none")
@@ -37,7 +37,8 @@ def _headline(report: LossReport, spoken: Words) -> Iterator[str]:
         held = spoken.numbers.hours(head.gpu_hours_available_per_30_days)
         yield spoken.say("line_lost", hours=lost, share=view.fraction, held=held)
     yield from _change(report, spoken, view)
-    yield spoken.say("line_cost", cost=view.cost)
+    note = f" ({view.cost_note})" if view.cost_note else ""
+    yield spoken.say("line_cost", cost=view.cost) + note
     if view.cost_move:
         yield spoken.say("line_cost_change", difference=view.cost_move.text)
     if report.budget is not None:
@@ -55,6 +56,8 @@ def _change(report: LossReport, spoken: Words, view: HeadlineView) -> Iterator[s
         yield spoken.say("line_change", difference=view.lost_move.text, past=past)
     elif view.lost_move:
         yield spoken.say("line_unchanged", text=view.lost_move.text)
+    if report.headline.is_compared_in_part:
+        yield view.compared
 
 
 def _movers(report: LossReport, spoken: Words) -> Iterator[str]:

@@ -1,27 +1,34 @@
 """What a report shows, in words: tables and charts of one language, for any template."""
 
+import json
+import math
 from collections.abc import Sequence
-from typing import Literal
+from typing import Any, Literal
 
 from msgspec import Struct
 
 from service.reports.charts import Bar, printable
 from service.reports.language import Words
-from service.reports.loss_report import LossReport, ReportItem, VolumeCause
+from service.reports.loss_report import Headline, LossReport, ProfileTotal, ReportItem, VolumeCause
 from service.reports.money import CostStatus, Money
 
 Align = Literal["text", "number"]
 Mark = Literal["", "worse", "better", "quiet", "strong"]
 MAX_ITEMS = 50
-_WHOLE = 1e-9
+# What is more often than so many times is "more than" that
+MANY_TIMES = 1_000
 
 
 class Cell(Struct, frozen=True):
-    """What stands in a table: its text, a small note below, and how it is marked."""
+    """What stands in a table: its text, a small note below, and how it is marked.
+
+    `code` is the name of an input, as files have it: it stands before the note.
+    """
 
     text: str
     note: str = ""
     mark: Mark = ""
+    code: str = ""
 
 
 class TableHead(Struct, frozen=True):
@@ -61,7 +68,17 @@ class Figure(Struct, frozen=True):
 
 def label(item: str, custom_id: str) -> str:
     """The name, or the item's id where it has none."""
-    return printable(item).strip() or custom_id
+    return printable(item).strip() or printable(custom_id)
+
+
+def title_of(report: LossReport, words: Words) -> str:
+    """The name, and the slot of its run in the wall time of its zone."""
+    name = label(report.name, str(report.report_id))
+    run = report.run
+    if run is None:
+        return name
+    moment = words.numbers.local(run.local_time)
+    return words.say("title", name=name, moment=moment, zone=run.zone)
 
 
 def hours(words: Words, amount: float | None, error: float | None = None) -> str:
@@ -80,6 +97,9 @@ def percent(words: Words, fraction: float | None, *, signed: bool = False) -> st
     """A percentage, with its sign where it is a change."""
     if fraction is None:
         return words.say("none")
+    if abs(fraction) > MANY_TIMES:
+        key = "many_times" if fraction > 0 else "many_times_less"
+        return words.say(key, count=words.numbers.count(MANY_TIMES))
     return words.numbers.signed_percent(fraction) if signed else words.numbers.percent(fraction)
 
 
@@ -102,15 +122,63 @@ def direction(change: float) -> Mark:
 
 def volume_reason(words: Words, cause: VolumeCause) -> Cell:
     """What moved, with its detail below."""
-    return Cell(words.name("volume", cause.cause), note=cause.detail.replace(" -> ", " → "))
+    detail = printable(words.param(cause.detail)).replace(" -> ", " → ")
+    return Cell(words.name("volume", cause.cause), note=detail)
 
 
 def moved_input(words: Words, cause: VolumeCause) -> Cell:
     """The input and both its values."""
     if cause.path is None:
         return Cell(words.say("none"), mark="quiet")
-    none = words.say("none")
-    return Cell(cause.path, note=f"{cause.past or none} → {cause.new or none}")
+    note = f"{_input(words, cause.past)} → {_input(words, cause.new)}"
+    return Cell(words.input_name(cause.path), note=note, code=cause.path)
+
+
+def setting_of(words: Words, setting: str) -> str:
+    """The setting of a remedy ("count 16, every 4") in the reader's words and numbers."""
+    return ", ".join(_setting(words, part) for part in setting.split(", "))
+
+
+def _setting(words: Words, part: str) -> str:
+    name, _, value = part.partition(" ")
+    read = _number(value)
+    if read is None:
+        shown = printable(value)
+    else:
+        # 4 digits of a large number come as 1e+04.
+        shown = words.numbers.exact(int(read) if read == int(read) else read)
+    return f"{words.name('setting', name)} {shown}".rstrip()
+
+
+def _input(words: Words, value: str | None) -> str:
+    """A value of an input, which comes as JSON."""
+    if not value:
+        return words.say("none")
+    read = _number(value)
+    return printable(value) if read is None else words.numbers.exact(read)
+
+
+def _number(text: str) -> int | float | None:
+    """The number that stands there as JSON; None where it is no finite number."""
+    try:
+        read: Any = json.loads(text)
+    except ValueError:
+        return None
+    is_number = isinstance(read, int | float) and not isinstance(read, bool)
+    return read if is_number and math.isfinite(read) else None
+
+
+def on_one_side(words: Words, counts: Headline | ProfileTotal) -> str:
+    """How many items have numbers on one side only, and why."""
+    numbers = {
+        "appeared": counts.items_appeared,
+        "gone": counts.items_gone,
+        "failed": counts.items_failed,
+        "returned": counts.items_returned,
+    }
+    return ", ".join(
+        words.counted(f"num_{kind}", number) for kind, number in numbers.items() if number
+    )
 
 
 def with_numbers(report: LossReport) -> list[ReportItem]:

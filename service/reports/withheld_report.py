@@ -1,6 +1,7 @@
 """A report as those may read it who may not see money."""
 
 import re
+from collections.abc import Mapping
 
 from msgspec import structs
 
@@ -11,6 +12,7 @@ from service.reports.loss_report import (
     LossReport,
     ReportBatch,
     ReportItem,
+    ReportNotice,
 )
 from service.reports.money import CostStatus
 
@@ -18,6 +20,11 @@ from service.reports.money import CostStatus
 NOTICES_OF_MONEY = frozenset({"unpriced_days", "currencies_differ", "budget_unknown"})
 
 PRICING_WITHHELD = 0
+_NO_PRICE: Mapping[str, None] = {
+    "priced_cost_per_30_days": None,
+    "items_unpriced": None,
+    "unpriced_days": None,
+}
 _OF_PRICING = re.compile(r" --(baseline-)?pricing \d+", re.ASCII)
 
 
@@ -39,7 +46,7 @@ def without_costs(report: LossReport) -> LossReport:
             )
             for remedy in report.remedies
         ],
-        warnings=[notice for notice in report.warnings if notice.code not in NOTICES_OF_MONEY],
+        warnings=_warnings(report),
         budget=report.budget and withheld_budget(report.budget),
         reproduce=structs.replace(
             report.reproduce,
@@ -56,7 +63,7 @@ def withheld_budget(budget: BudgetOutcome) -> BudgetOutcome:
     A status that money had a part in is withheld, unless the GPU-hours alone say `over`.
     """
     if budget.cost_budget_per_30_days is None:
-        return structs.replace(budget, cost_of_loss_per_30_days=None)
+        return structs.replace(budget, cost_of_loss_per_30_days=None, **_NO_PRICE)
     lost, allowed = budget.gpu_hours_lost_per_30_days, budget.gpu_hours_budget_per_30_days
     is_over = lost is not None and allowed is not None and lost > allowed
     return structs.replace(
@@ -65,7 +72,17 @@ def withheld_budget(budget: BudgetOutcome) -> BudgetOutcome:
         gpu_hours_lost_per_30_days=None if allowed is None else lost,
         cost_of_loss_per_30_days=None,
         cost_budget_per_30_days=None,
+        reason_unknown=None,
+        **_NO_PRICE,
     )
+
+
+def _warnings(report: LossReport) -> list[ReportNotice]:
+    """Not why a budget of money is unknown either: it would say that it is not over."""
+    hidden = NOTICES_OF_MONEY
+    if report.budget is not None and report.budget.cost_budget_per_30_days is not None:
+        hidden |= {"budget_incomplete"}
+    return [notice for notice in report.warnings if notice.code not in hidden]
 
 
 def _batch(batch: ReportBatch) -> ReportBatch:
@@ -80,6 +97,7 @@ def _headline(headline: Headline) -> Headline:
         cost_status=CostStatus.WITHHELD,
         cost_of_loss_change=headline.cost_of_loss_change and withheld_change(),
         rates=[],
+        **_NO_PRICE,
     )
 
 

@@ -7,6 +7,7 @@ from typing import Any
 from uuid import UUID
 
 import httpx
+import msgspec
 import pytest
 from litestar import Litestar
 from litestar.testing import TestClient
@@ -18,6 +19,8 @@ from service.db.engine import Database
 from service.db.schedule_tables import schedule_run
 from service.jobs import runs
 from service.jobs.actors import DEFAULT_TEAM_ID, Actor
+from service.reports.loss_report import BudgetOutcome
+from service.reports.money import Money
 from tests.api.access_keys import key_of
 from tests.jobs.batch_bodies import item
 from tests.jobs.ledger_bodies import add_schedule, ledger
@@ -302,13 +305,26 @@ def test_whether_a_budget_of_money_is_passed_is_told_to_those_who_see_money(
     money = {"cost_of_loss_per_30_days": {"amount": "10.00", "currency": "EUR"}}
     hours = {"gpu_hours_lost_per_30_days": 10}
     told = {}
-    for name, budget in (("money", money), ("hours", hours), ("both", {**money, **hours})):
+    kept = {"gpu_hours_lost_per_30_days": 30, **money}
+    budgets = {"money": money, "hours": hours, "both": {**money, **hours}, "kept": kept}
+    for name, budget in budgets.items():
         set_run(
             sqlite_database,
             added,
             state="succeeded",
             budget_status="over",
             settings={"budget": budget},
+            budget=msgspec.to_builtins(
+                BudgetOutcome(
+                    status="over",
+                    gpu_hours_lost_per_30_days=20.0,
+                    gpu_hours_budget_per_30_days=budget.get("gpu_hours_lost_per_30_days"),
+                    cost_of_loss_per_30_days=None,
+                    cost_budget_per_30_days=msgspec.convert(
+                        budget.get("cost_of_loss_per_30_days"), Money | None
+                    ),
+                )
+            ),
         )
         told[name] = [
             client.get(RUNS, headers=headers[role]).json()["items"][0]["budget_status"]
@@ -317,7 +333,9 @@ def test_whether_a_budget_of_money_is_passed_is_told_to_those_who_see_money(
     assert told == {
         "money": ["withheld", "over"],
         "hours": ["over", "over"],
-        "both": ["withheld", "over"],
+        # GPU-hours alone say so: as the report itself does
+        "both": ["over", "over"],
+        "kept": ["withheld", "over"],
     }
 
 

@@ -86,7 +86,7 @@ def test_a_failed_run_is_told_whatever_the_rule_is() -> None:
         )
         assert decided(all_failed(), state="failed", **rule).send
     assert decided(None, "fr", state="failed", cause="x").reason == (
-        f"L’exécution a échoué{NBSP}: x"  # noqa: RUF001 - French
+        f"L’exécution a échoué. Détail (en anglais){NBSP}: x"  # noqa: RUF001 - French
     )
     assert decided(None, state="failed").reason == "The run failed."
     assert len(decided(None, state="failed", cause="x" * 9_000).reason) < 700
@@ -112,6 +112,17 @@ def test_a_run_over_its_budget_is_told_whatever_the_rule_is() -> None:
     assert decided(cost, **rule).reason == (
         f"Over budget: 252,000.84{NBSP}EUR lost in 30 days, budget 200,000.00{NBSP}EUR."
     )
+    partly = with_budget(
+        cost_budget_per_30_days=COSTS["cost_budget_per_30_days"],
+        priced_cost_per_30_days=COSTS["cost_of_loss_per_30_days"],
+    )
+    assert decided(partly, **rule) == Decision(
+        send=True,
+        reason=f"Over budget: at least 252,000.84{NBSP}EUR lost in 30 days, budget "
+        f"200,000.00{NBSP}EUR; not all days have a rate.",
+    )
+    assert decided(partly, "fr", **rule).reason.startswith(f"Budget dépassé{NBSP}: au moins 252")
+    assert not decided(without_costs(partly), **rule).send
     # Who may see no money does not learn that a budget of money is passed, nor by being told.
     assert not decided(without_costs(cost), **rule).send
     # But that of GPU-hours beside it

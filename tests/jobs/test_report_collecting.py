@@ -15,6 +15,7 @@ from tests.jobs.batch_bodies import ACTOR, cancel, rows, speeds, submit
 from tests.jobs.report_bodies import EVEN, SLOW, a_profile, a_rate, ask, batch, document, make, one
 
 CENT = Decimal("0.01")
+MONEY = "cost_of_loss_per_30_days"
 NORMAL = {"kind": "normal", "cv": 0.05}
 
 
@@ -153,9 +154,8 @@ def test_failed_points_and_days_without_a_rate_are_told(database: Database) -> N
         "headline": {path: 2000},
     }
     made = batch(database, one("a", **SLOW), failing)
-    report = make(
-        database, made, budget={"cost_of_loss_per_30_days": {"amount": "1", "currency": "EUR"}}
-    )
+    report = make(database, made, budget={MONEY: {"amount": "1000000", "currency": "EUR"}})
+    over = make(database, made, budget={MONEY: {"amount": "1", "currency": "EUR"}})
     assert report.batch.state == "partially_failed"
     assert report.batch.points_failed == 1
     assert [(item.custom_id, item.missing) for item in report.items] == [
@@ -165,7 +165,12 @@ def test_failed_points_and_days_without_a_rate_are_told(database: Database) -> N
     assert report.items[0].unpriced_days == 10
     assert report.headline.cost_status == "partly_priced"
     assert report.budget is not None
-    assert report.budget.status == "unknown"
+    assert (report.budget.status, report.budget.reason_unknown) == ("unknown", "no_rate")
+    # What its days with a rate cost is more than that already
+    assert over.budget is not None
+    assert (over.budget.status, over.budget.cost_of_loss_per_30_days) == ("over", None)
+    assert over.budget.priced_cost_per_30_days == over.headline.priced_cost_per_30_days
+    assert (over.headline.items_unpriced, over.headline.unpriced_days) == (1, 10)
     assert codes(report) == [
         "failed_points",
         "headline_failed",
@@ -236,7 +241,7 @@ def test_remedies_that_take_too_long_are_left_out(database: Database) -> None:
     made = batch(database, one("a", **SLOW))
     with database.read() as connection:
         read = read_batch(connection, ACTOR, made, 1)
-        side = read_side(connection, read, Rates(rates={}, keys={}), [])
+        side = read_side(connection, read, Rates(rates={}, keys={}))
     found = rank(side, read.items, longest_s=0.0)
     assert found.remedies == []
     assert [(one.code, one.params["name"]) for one in found.notices] == [("remedies_left_out", "a")]

@@ -236,9 +236,9 @@ def biggest_movers(items: list[ReportItem]) -> list[Mover]:
 def tried_remedies(items: list[ReportItem]) -> list[ReportRemedy]:
     tried: list[tuple[str, str | None, float]] = [
         ("replace_slow_gpus", None, 0.9),
-        ("backup_workers", "count=8", 0.31),
+        ("backup_workers", "count 8", 0.31),
         ("checkpoint_optimal", None, 0.06),
-        ("local_steps", "steps=4", 0.22),
+        ("local_steps", "steps 4", 0.22),
     ]
     return [
         ReportRemedy(

@@ -7,7 +7,12 @@ from service.reports.loss_report import Headline
 from service.reports.money import CostStatus, Money
 
 
-def headline(lost: float, amount: str | None = "100.00", currency: str = "EUR") -> Headline:
+def headline(
+    lost: float,
+    amount: str | None = "100.00",
+    currency: str = "EUR",
+    at_least: str | None = None,
+) -> Headline:
     return Headline(
         items=1,
         items_compared=0,
@@ -22,6 +27,9 @@ def headline(lost: float, amount: str | None = "100.00", currency: str = "EUR") 
         cost_of_loss_change=None,
         volume=[],
         rates=[],
+        priced_cost_per_30_days=Money(amount=at_least, currency=currency) if at_least else None,
+        items_unpriced=2,
+        unpriced_days=40,
     )
 
 
@@ -71,6 +79,38 @@ def test_without_a_price_a_budget_of_money_is_not_known() -> None:
     found = outcome_of(headline(1.0, None), gpu_hours=None, cost=euros("1"), is_complete=True)
     assert found is not None
     assert (found.status, found.cost_of_loss_per_30_days) == ("unknown", None)
+
+
+@pytest.mark.parametrize(
+    ("at_least", "currency", "allowed", "status", "reason"),
+    [
+        ("100.01", "EUR", "100.00", "over", None),
+        # It may be more
+        ("100.00", "EUR", "100.00", "unknown", "no_rate"),
+        ("900.00", "USD", "100.00", "unknown", "other_currency"),
+        (None, "EUR", "100.00", "unknown", "no_rate"),
+    ],
+)
+def test_what_is_priced_may_be_over_the_budget_by_itself(
+    at_least: str | None, currency: str, allowed: str, status: str, reason: str | None
+) -> None:
+    found = outcome_of(
+        headline(1.0, None, currency, at_least),
+        gpu_hours=None,
+        cost=euros(allowed),
+        is_complete=True,
+    )
+    assert found is not None
+    assert (found.status, found.reason_unknown) == (status, reason)
+    assert (found.items_unpriced, found.unpriced_days) == (2, 40)
+    shown = Money(amount=at_least, currency=currency) if at_least and currency == "EUR" else None
+    assert found.priced_cost_per_30_days == shown
+
+
+def test_items_without_numbers_are_a_reason() -> None:
+    found = outcome_of(headline(1.0), gpu_hours=2.0, cost=None, is_complete=False)
+    assert found is not None
+    assert (found.reason_unknown, found.unpriced_days) == ("items_without_numbers", None)
 
 
 def test_no_budget_has_no_outcome() -> None:

@@ -1,9 +1,12 @@
+import pytest
+
 from service.reports.charts import (
     COLOURS,
     NARROW,
     WIDE,
     Bar,
     Spec,
+    Width,
     bars,
     printable,
     shortened,
@@ -70,12 +73,26 @@ def test_every_colour_means_one_thing() -> None:
 
 
 def test_long_labels_are_shortened_between_characters() -> None:
-    assert shortened("Slow GPUs", 9) == "Slow GPUs"
-    assert shortened("Slow GPUs of one node", 11) == "Slow GPUs…"
-    # Wide characters take two columns
-    assert shortened("中文中文", 8) == "中文中文"
-    assert shortened("中文中文", 7) == "中文中…"
-    assert shortened("🧮🧮🧮", 5) == "🧮🧮…"
+    assert shortened("Slow GPUs", 6) == "Slow GPUs"
+    assert shortened("Slow GPUs of one node", 7) == "Slow GPUs…"
+    # Wide characters take more room
+    assert shortened("中文中文", 5.3) == "中文中文"
+    assert shortened("中文中文", 5) == "中文中…"
+    assert shortened("🧮🧮🧮", 3.7) == "🧮🧮…"
+    assert shortened("हिन्दी", 6) == "हिन्दी"
+
+
+@pytest.mark.parametrize("width", [WIDE, NARROW], ids=["wide", "narrow"])
+@pytest.mark.parametrize("letter", ["W", "m", "i", "中", "A", "7", "🧮"])
+def test_no_label_is_wider_than_its_room(width: Width, letter: str) -> None:
+    # Widths of DejaVu Sans, the widest of usual fonts, in the size of the font
+    wide = {"W": 0.99, "m": 0.974, "i": 0.278, "中": 1.0, "A": 0.684, "7": 0.636, "🧮": 1.3}
+    drawn = values(bars([Bar(letter * 99, 0, 1, letter * 99, "loss")], width))[0]
+    for field, room in (("label", width.label), ("text", width.text)):
+        shown = str(drawn[field])
+        assert shown.startswith(letter)
+        assert shown.endswith("…")
+        assert width.font * (wide[letter] * (len(shown) - 1) + 1.0) <= room
 
 
 def test_what_cannot_be_printed_is_left_out() -> None:
@@ -84,4 +101,4 @@ def test_what_cannot_be_printed_is_left_out() -> None:
     assert printable("256\u202f922 (17,4\u00a0%)") == "256\u202f922 (17,4\u00a0%)"
     assert shortened("a\u202eb", 2) == "ab"
     labels = [row["label"] for row in values(bars([Bar("x" * 99, 0, 1, "y" * 99, "loss")]))]
-    assert labels == ["x" * 30 + "…"]
+    assert labels == ["x" * 25 + "…"]

@@ -4,7 +4,8 @@ from msgspec import structs
 from service.reports.headline_view import budget_view, headline_view, past_name
 from service.reports.language import words
 from service.reports.loss_report import BudgetOutcome
-from service.reports.money import Money
+from service.reports.money import CostStatus, Money
+from service.reports.report_text import report_text
 from tests.reports import loss_reports
 
 ENGLISH = words("en")
@@ -87,3 +88,56 @@ def test_budgets_show_how_much_is_used(
     view = budget_view(structs.replace(report, budget=outcome, headline=exact), ENGLISH)
     assert (view.lines, view.used) == (lines, used)
     assert view.title == "within budget"
+
+
+def test_a_cost_that_is_known_in_part_is_at_least_that() -> None:
+    report = loss_reports.realistic()
+    assert report.budget is not None
+    head = structs.replace(
+        report.headline,
+        cost_of_loss_per_30_days=None,
+        cost_status=CostStatus.PARTLY_PRICED,
+        priced_cost_per_30_days=euros("333.30"),
+        items_unpriced=3,
+        unpriced_days=40,
+    )
+    budget = structs.replace(
+        report.budget,
+        status="unknown",
+        gpu_hours_budget_per_30_days=None,
+        cost_of_loss_per_30_days=None,
+        priced_cost_per_30_days=euros("333.30"),
+        cost_budget_per_30_days=euros("400.00"),
+        reason_unknown="no_rate",
+    )
+    partly = structs.replace(report, headline=head, budget=budget)
+    view = headline_view(partly, ENGLISH)
+    assert (view.cost, view.cost_note) == ("at least €333.30", "3 items without a rate, 40 days")
+    assert view.is_cost_known
+    assert view.budget.lines == [
+        "at least €333.30 of €400.00 (83% used)",
+        "not all days have a rate",
+    ]
+    text = report_text(partly, "en")
+    assert "Cost: at least €333.30 (3 items without a rate, 40 days)" in text
+    assert "Budget: not known, at least €333.30 of €400.00 (83% used), not all days" in text
+
+
+def test_tiny_budgets_are_not_nothing() -> None:
+    report = loss_reports.realistic()
+    assert report.budget is not None
+    said = []
+    for lost, allowed in ((5e-5, 1e-4), (1e3, 2.5e-9), (0.0, 1e-6)):
+        tiny = structs.replace(
+            report.budget,
+            gpu_hours_lost_per_30_days=lost,
+            gpu_hours_budget_per_30_days=allowed,
+            cost_budget_per_30_days=None,
+        )
+        said += budget_view(structs.replace(report, budget=tiny), ENGLISH).lines
+    power = "2.5\N{NO-BREAK SPACE}×\N{NO-BREAK SPACE}10⁻⁹"  # noqa: RUF001 - times
+    assert said == [
+        "0.000050 of 0.00010 GPU-hours (50% used)",
+        f"1,000 of {power} GPU-hours (more than 1,000 times used)",
+        "0 of 0.0000010 GPU-hours (0% used)",
+    ]

@@ -44,7 +44,10 @@ def test_a_loss_without_what_is_held_has_no_share() -> None:
 def test_profiles_stand_before_and_now() -> None:
     report = loss_reports.realistic()
     nameless = structs.replace(report.items[1], profile=None)
-    pair = structs.replace(report, items=[report.items[0], nameless])
+    items = [report.items[0], nameless]
+    rows = loss_reports.profiles_of(items)
+    rows[1] = structs.replace(rows[1], items_appeared=1, items_failed=2)
+    pair = structs.replace(report, items=items, profiles=rows)
     figure = item_views.profiles_figure(pair, ENGLISH)
     assert figure is not None
     assert figure.is_paired
@@ -63,7 +66,8 @@ def test_profiles_stand_before_and_now() -> None:
         "38,908",
         f"{MINUS}2,335",
     ]
-    one = structs.replace(report, items=[report.items[0]])
+    assert [row[0].note for row in table.rows] == ["", "1 appeared, 2 without numbers now"]
+    one = structs.replace(pair, profiles=rows[:1])
     assert item_views.profiles_figure(one, ENGLISH) is None
     assert item_views.profiles_table(one, ENGLISH) is None
 
@@ -83,9 +87,9 @@ def test_remedies_say_of_which_item_where_there_are_several() -> None:
     assert figure is not None
     assert [bar.text for bar in figure.bars] == [
         "156,637",
-        "53,953 (count=8)",
+        "53,953 (count 8)",
         "10,442",
-        "38,300 (steps=4)",
+        "38,300 (steps 4)",
     ]
     first, *others = report.remedies
     other = structs.replace(

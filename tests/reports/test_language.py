@@ -4,12 +4,19 @@ from typing import get_args
 
 import pytest
 
+from service.jobs.report_remedies import OF_TIME
 from service.jobs.run_documents import BaselineMissing, RunKind
-from service.model.remedy.remedy_kinds import KINDS
+from service.model.remedy.remedy_kinds import KINDS, Remedy
 from service.model.results import ATTRIBUTION_COLUMNS, METHODS
+from service.reports import volume
 from service.reports.cost_changes import ChangeStatus
-from service.reports.language import LANGUAGES, Sentence, words
-from service.reports.loss_report import BudgetStatus, CauseKind, ReportNotice
+from service.reports.language import LANGUAGES, Sentence, isolated, words
+from service.reports.loss_report import (
+    BudgetStatus,
+    CauseKind,
+    ReasonUnknown,
+    ReportNotice,
+)
 from service.reports.money import CostStatus
 from service.reports.report_notices import NOTICES
 
@@ -23,6 +30,8 @@ CODES = {
     "cost_status": {*(status.value for status in CostStatus), *get_args(ChangeStatus)},
     "baseline_missing": set(get_args(BaselineMissing)),
     "missing": {"no_headline", "failed", "not_computed"},
+    "reason_unknown": set(get_args(ReasonUnknown)),
+    "setting": set(Remedy.__struct_fields__) - {"kind"},
     "state": {"succeeded", "partially_failed", "failed", "canceled", "expired"},
 }
 
@@ -33,7 +42,7 @@ def fields(text: str) -> set[str]:
 
 def test_both_catalogs_have_the_same_keys_with_the_same_parameters() -> None:
     english, french = words("en").catalog, words("fr").catalog
-    assert set(english) == set(french) - {"notice"}
+    assert set(english) == set(french) - {"notice", "param", "input"}
     for kind in english:
         assert set(english[kind]) == set(french[kind]), kind
         for key, text in english[kind].items():
@@ -89,6 +98,40 @@ def test_a_notice_that_no_catalog_has_is_told_in_english() -> None:
     assert words("fr").notice(unknown) == Sentence("It is so", is_foreign=True)
     older = ReportNotice(code="failed_points", detail="Some failed", params={"bad": 1})
     assert words("fr").notice(older) == Sentence("Some failed", is_foreign=True)
+
+
+def test_english_of_a_document_is_said_in_french_where_it_is_known() -> None:
+    notice = ReportNotice(
+        code="remedies_left_out",
+        detail="Remedies for a were left out: they would take too long.",
+        params={"name": "a", "reason": OF_TIME},
+    )
+    said = words("fr").notice(notice).text
+    assert said.endswith("leur calcul serait trop long.")
+    details = {volume.OF_BATCH, volume.OF_NOTHING, volume.OF_ROUNDING, volume.OF_DRAWS}
+    assert {*details, OF_TIME} <= set(words("fr").catalog["param"])
+    assert words("en").param(OF_TIME) == OF_TIME
+
+
+def test_inputs_have_a_name_beside_their_path() -> None:
+    french = words("fr")
+    assert french.input_name("num_gpus") == "Nombre de GPU"
+    assert french.input_name("variability.transient.cv") == "Variabilité passagère"
+    assert french.input_name("communication.link.latency_us") == "Communication"
+    assert french.input_name("of_tomorrow.cv") == ""
+    assert words("en").input_name("num_gpus") == ""
+
+
+def test_a_name_in_a_sentence_turns_nothing_around_it() -> None:
+    hebrew = "\u05d0\u05d1"
+    notice = ReportNotice(
+        code="sampled", detail=f"Items ({hebrew}), \u202e\u0007up", params={"names": hebrew, "n": 1}
+    )
+    isolated_name = f"\u2068{hebrew}\u2069"
+    assert words("en").notice(notice).text == f"Items ({isolated_name}), up"
+    told = ReportNotice(code="ambiguous_names", detail="", params={"names": f"{hebrew}\u202e"})
+    assert isolated_name in words("fr").notice(told).text
+    assert isolated("a\u2066b") == "ab"
 
 
 def test_names_and_numbers_of_things() -> None:

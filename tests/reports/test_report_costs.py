@@ -45,6 +45,24 @@ def test_without_a_price_somewhere_there_is_no_sum() -> None:
     assert costs_of(side(never, item("w", window=None)), None).status is CostStatus.NO_RATE
 
 
+def test_what_has_a_rate_is_what_the_loss_costs_at_least() -> None:
+    partly = item("p", window=window(("2.00", 20), unpriced=10))
+    never = item("n", window=window(unpriced=30))
+    no_window = item("w", window=None)
+    found = costs_of(side(losing("a", 100.0), partly, never, no_window), None)
+    # 100 h x 2.00, and 100 h of which 20 of 30 days cost 2.00
+    assert (found.at_least, found.items_unpriced, found.unpriced_days) == (euros("333.33"), 3, 70)
+    gains = item("g", found=point(gpu_hours_lost=-1.0), window=window(unpriced=30))
+    assert costs_of(side(losing("a", 100.0), gains), None).at_least is None
+    priced_gain = losing("g", -10.0)
+    assert costs_of(side(losing("a", 100.0), priced_gain, never), None).at_least == euros("180.00")
+    assert costs_of(side(never), None).at_least is None
+    whole = costs_of(side(losing("a", 100.0)), None)
+    assert (whole.at_least, whole.items_unpriced, whole.unpriced_days) == (whole.whole, 0, 0)
+    without = costs_of(side(never, currency=None), None)
+    assert (without.at_least, without.items_unpriced, without.unpriced_days) == (None, None, None)
+
+
 def test_without_a_currency_or_items_nothing_has_a_cost() -> None:
     found = costs_of(side(losing("a", 100.0), currency=None), None)
     assert (found.whole, found.status, found.of_items) == (None, CostStatus.NO_RATE, {"a": None})

@@ -136,7 +136,8 @@ def test_the_headline_says_what_finance_asks(documents: dict[tuple[str, str], by
         "15.2% of 4,101,120 GPU-hours held",
         "over budget 625,300 of 600,000 GPU-hours (104% used)",
         "The change is of the 10 items that both runs have.",
-        "schedule nightly-loss, slot 30 Nov 2026, 02:30 (Europe/Paris)",
+        "Nightly loss, all clusters, 30 Nov 2026, 02:30 (Europe/Paris)",
+        "schedule nightly-loss",
         "loss window 30 days from 1 Dec 2026",
         (
             "Of the difference of +€81,200.17, +€40,555.87 come from the GPU-hours and +€40,644.30 "

@@ -5,6 +5,7 @@ from service.reports.withheld_report import without_costs
 from tests.reports import loss_reports
 
 HARD, THIN, MINUS = "\N{NO-BREAK SPACE}", "\N{NARROW NO-BREAK SPACE}", "\N{MINUS SIGN}"
+TITLE = "Nightly loss, all clusters, 30 Nov 2026, 02:30 (Europe/Paris)"
 BUDGET = (
     "Budget: over budget, 625,300 of 600,000 GPU-hours (104% used), "
     "€1,353,767.49 of €2,000,000.00 (68% used)"
@@ -14,7 +15,7 @@ BUDGET = (
 def test_the_headline_in_english() -> None:
     text = report_text(loss_reports.realistic(), "en", {"Report": "https://trainard.example/r/1"})
     assert text.split("\n") == [
-        "Nightly loss, all clusters, made 30 Nov 2026, 01:31 UTC",
+        TITLE + ", made 30 Nov 2026, 01:31 UTC",
         "",
         "Lost in 30 days: 625,300 GPU-hours, 15.2% of 4,101,120 held",
         "Change in GPU-hours: +19,300 (+3.2%) against 29 Nov 2026, 01:30 UTC",

@@ -5,6 +5,7 @@ from msgspec import structs
 
 from service.reports.loss_report import BudgetOutcome, ReportNotice
 from service.reports.money import Money
+from service.reports.report_notices import notice
 from service.reports.report_table import report_json
 from service.reports.withheld_report import withheld_budget, without_costs
 from tests.reports import loss_reports
@@ -71,9 +72,35 @@ def test_a_status_that_money_had_a_part_in_is_withheld(
         gpu_hours_budget_per_30_days=allowed,
         cost_of_loss_per_30_days=money,
         cost_budget_per_30_days=money,
+        priced_cost_per_30_days=money,
+        items_unpriced=1,
+        unpriced_days=2,
+        reason_unknown="no_rate",
     )
     seen = withheld_budget(outcome)
     assert seen.status == status
     assert seen.gpu_hours_lost_per_30_days == seen_lost
     assert seen.cost_budget_per_30_days is None
     assert seen.cost_of_loss_per_30_days is None
+    assert (seen.priced_cost_per_30_days, seen.items_unpriced, seen.unpriced_days) == (None,) * 3
+    assert (seen.reason_unknown is None) == (money is not None)
+
+
+def test_why_a_budget_of_money_is_not_known_would_tell_that_it_is_not_over() -> None:
+    report = loss_reports.realistic()
+    told = [notice("budget_incomplete", items=1), notice("budget_unknown")]
+    assert report.budget is not None
+    of_hours = structs.replace(report.budget, cost_budget_per_30_days=None)
+    seen = {
+        name: [found.code for found in without_costs(changed).warnings]
+        for name, changed in {
+            "money": structs.replace(report, warnings=told),
+            "hours": structs.replace(report, warnings=told, budget=of_hours),
+            "none": structs.replace(report, warnings=told, budget=None),
+        }.items()
+    }
+    assert seen == {
+        "money": [],
+        "hours": ["budget_incomplete"],
+        "none": ["budget_incomplete"],
+    }
