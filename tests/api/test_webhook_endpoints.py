@@ -21,6 +21,7 @@ from service.settings import Deliveries, Limits, Settings
 from tests.api.access_keys import key_of
 from tests.api.conftest import BASE_URL
 from tests.api.served import wait_until
+from tests.jobs.delivery_worlds import World
 from tests.jobs.receivers import LOOPBACK, OK, answer, receiving
 
 Client = TestClient[Litestar]
@@ -147,10 +148,68 @@ def test_money_is_turned_elsewhere_only_by_those_who_may_see_it(
     elsewhere = {"url": "https://evil.example.org/"}
     problem_of(client.patch(path, json=elsewhere, headers=held), "missing-scope")
     problem_of(client.patch(plain, json={"include_costs": True}, headers=held), "missing-scope")
-    both = {**elsewhere, "include_costs": False}
-    # Without money it may go anywhere.
-    assert client.patch(path, json=both, headers=held).status_code == 200
-    assert client.patch(plain, json={"name": "y"}, headers=held).status_code == 200
+    # Not by taking the money away in the same breath, or before
+    for change in (
+        {**elsewhere, "include_costs": False},
+        {"include_costs": False},
+        {"enabled": True, **elsewhere},
+    ):
+        problem_of(client.patch(path, json=change, headers=held), "missing-scope")
+    problem_of(
+        client.post(f"{path}/secret-rotation", json={"overlap_s": 0}, headers=planner),
+        "missing-scope",
+    )
+    # What is sent stops with anybody, and begins again with those who see it.
+    same = {"name": "x", "url": ENDPOINT_EXAMPLE["url"], "enabled": False, "include_costs": True}
+    assert client.patch(path, json=same, headers=held).status_code == 200
+    again = {"If-Match": '"2"', **planner}
+    problem_of(client.patch(path, json={"enabled": True}, headers=again), "missing-scope")
+    assert client.patch(path, json={"enabled": True}, headers={"If-Match": '"2"'}).is_success
+    assert client.patch(plain, json={"name": "y", **elsewhere}, headers=held).status_code == 200
+    assert client.post(f"{plain}/secret-rotation", headers=planner).status_code == 201
+
+
+def test_an_endpoint_that_had_money_is_guarded_by_its_log(
+    client: Client, database: Database, problem_of: ProblemOf
+) -> None:
+    world = World(database)
+    row = world.webhook("https://hooks.example.org/", include_costs=True)
+    path, planner = f"{PATH}/{row.endpoint_id}", key_of(database, "planner")
+    # Those who see money take it away; it waits, and its log holds it.
+    changed = client.patch(path, json={"include_costs": False}, headers={"If-Match": '"1"'})
+    assert changed.status_code == 200
+    held = {"If-Match": '"2"', **planner}
+    for change in ({"url": "https://evil.example.org/"}, {"include_costs": True}):
+        problem_of(client.patch(path, json=change, headers=held), "missing-scope")
+    problem_of(client.post(f"{path}/secret-rotation", headers=planner), "missing-scope")
+    problem_of(client.post(f"/v1/deliveries/{row.id}/replay", headers=planner), "missing-scope")
+
+
+def test_few_test_messages_wait_and_few_secrets_sign(
+    client: Client, problem_of: ProblemOf
+) -> None:
+    path = f"{PATH}/{made(client, url='https://127.0.0.1:1/')['id']}"
+    for _ in range(3):
+        assert client.post(f"{path}/test").status_code == 202
+    problem = problem_of(client.post(f"{path}/test"), "conflict")
+    assert problem["detail"].startswith("3 test messages wait")
+    for _ in range(2):
+        assert client.post(f"{path}/secret-rotation").status_code == 201
+    problem = problem_of(client.post(f"{path}/secret-rotation"), "conflict")
+    assert problem["detail"].startswith("3 secrets of the endpoint sign already")
+    at_once = client.post(f"{path}/secret-rotation", json={"overlap_s": 0})
+    assert at_once.json()["old_secrets_end_at"] == []
+
+
+def test_an_endpoint_of_private_networks_says_so(client: Client, problem_of: ProblemOf) -> None:
+    assert made(client)["notice"] is None
+    for url in ("http://hooks.internal/x", "https://hooks.internal:25/"):
+        notice = made(client, url=url)["notice"]
+        assert "only while hooks.internal leads to nothing but networks in" in notice
+        for endpoint in client.get(PATH).json()["items"]:
+            client.delete(f"{PATH}/{endpoint['id']}", headers={"If-Match": '"1"'})
+    for url in ("http://8.8.8.8/", "https://168.63.129.16/", "https://a.org:0/", "https://[v1.x]/"):
+        problem_of(client.post(PATH, json={"name": "x", "url": url}), "invalid-input")
 
 
 def test_a_reader_does_not_see_the_path_of_a_url(client: Client, database: Database) -> None:

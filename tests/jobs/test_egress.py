@@ -5,10 +5,11 @@ from ipaddress import ip_address
 
 import pytest
 
-from service.jobs.egress import EgressError, checked_addresses, is_public, place_of
+from service.jobs.egress import EgressError, checked_addresses, is_public, notice_of, place_of
 
 HOOK = "https://hooks.example.org/trainard"
 BAD = [
+    *("168.63.129.16", "100.100.100.200", "192.0.0.192", "fd00:ec2::254"),
     *("0.0.0.0", "0.1.2.3", "10.0.0.1", "10.255.255.255", "100.64.0.1", "100.127.255.254"),  # noqa: S104
     *("127.0.0.1", "127.255.255.254", "169.254.0.1", "169.254.169.254", "172.16.0.1"),
     *("172.31.255.254", "192.0.0.1", "192.0.0.8", "192.0.2.1", "192.88.99.1", "192.168.1.1"),
@@ -95,6 +96,9 @@ def test_plain_http_and_low_ports_are_for_the_operators_networks_only() -> None:
 @pytest.mark.parametrize(
     ("url", "reason"),
     [
+        ("https://a.org:0/", "port 0"),
+        ("https://[v1.x]/", "no IPv6 address|no URL"),
+        ("https://[8.8.8.8]/", "no IPv6 address|no URL"),
         ("ftp://a.org/", "must be such as"),
         ("https:///path", "must be such as"),
         ("//a.org/x", "must be such as"),
@@ -159,3 +163,10 @@ def test_each_attempt_is_checked_anew() -> None:
     assert checked_addresses(place, resolve=rebound) == [ip_address("8.8.8.8")]
     with pytest.raises(EgressError, match=r"leads to 127.0.0.1"):
         checked_addresses(place, resolve=rebound)
+
+
+def test_a_name_for_the_operators_networks_only_is_noted() -> None:
+    for url in (HOOK, "https://a.org:8443/", "http://10.1.0.9/", "http://[fd00::1]:81/"):
+        assert notice_of(url) is None
+    for url in ("http://a.org/", "https://a.org:25/", "http://a.org:8080/"):
+        assert str(notice_of(url)).startswith("It is reached only while a.org leads to")

@@ -49,9 +49,17 @@ def test_a_budget_of_money_is_withheld_and_kept_by_who_does_not_see_it(database:
     assert stored() == {**both, "gpu_hours_lost_per_30_days": 6}
     assert change(database, {"budget": None}, actor=PLANNER).budget is None
     assert stored() == {"gpu_hours_lost_per_30_days": None, **money("12.50")}
-    for other in (money("13"), money("12.50", "USD")):
+    # The very budget too: else whoever tries amounts finds it.
+    for other in (money("13"), money("12.50", "USD"), money("12.50"), money("12.5")):
         with pytest.raises(ForbiddenError, match="costs:read"):
             change(database, {"budget": other}, actor=PLANNER)
+        with pytest.raises(ForbiddenError, match="costs:read"):
+            change(database, {"budget": {**both, **other}}, actor=PLANNER)
+    for currency in ("USD", "GBP", None):
+        # Whatever it is: "the budget is in EUR" would tell.
+        batch = {**body()["batch"], "currency": currency}
+        with pytest.raises(ForbiddenError, match="costs:read"):
+            change(database, {"batch": batch}, actor=PLANNER)
     with pytest.raises(InvalidError):
         change(database, {"budget": "none"}, actor=PLANNER)
     assert stored()["cost_of_loss_per_30_days"]["amount"] == "12.50"

@@ -75,13 +75,23 @@ def test_retry_after_is_read_in_both_forms() -> None:
     later = format_datetime(datetime.now(UTC) + timedelta(seconds=90), usegmt=True)
     past = format_datetime(datetime.now(UTC) - timedelta(seconds=90), usegmt=True)
     found = []
-    for value in ("120", later, past, "soon", "-5", "Tue, 99 Foo 2026"):
+    garbage = (
+        *("soon", "-5", "Tue, 99 Foo 2026", "1e9", "\u0661".encode().decode("latin-1"), ","),
+        *("Fri, 31 Dec 99999999999999 23:59:59 GMT", "Fri, 31 Dec 9999 23:59:59 -9999"),
+        *("Fri, 31 Dec 2027 23:59:59 +99999999999999999999", "Fri, 31 Dec 2027 23:59:59 -0000"),
+        *("Fri, 31 Dec 0001 00:00:00 +2359", "9" * 5_000 + "x", "[", "Mon, 1"),
+    )
+    for value in ("120", later, past, *garbage):
         with receiving(answer(503, f"Retry-After: {value}")) as receiver:
             found.append(send(receiver).retry_after_s)
     assert found[0] == 120
     assert found[1] is not None
     assert 80 < found[1] <= 90
-    assert found[2:] == [0, None, None, None]
+    assert found[2] == 0
+    # What cannot be understood is as if it were not there, and no error of ours.
+    assert [part for part in found[3:] if part is not None and part > 0] == []
+    with receiving(answer(200, "Retry-After: 120")) as receiver:
+        assert send(receiver).retry_after_s is None
 
 
 def drip(first: bytes, receiver: list[Receiver]) -> Callable[[socket.socket], None]:
