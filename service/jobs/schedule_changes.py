@@ -1,7 +1,8 @@
 """Changes of schedules: make, change, pause, resume and delete, each in the audit trail.
 
 A change of the expression or the zone, and a resumption, look for the next slot from now on: what
-came while it was paused is not caught up (a backfill can do that).
+came while it was paused is not caught up (a backfill can do that). What has come by the moment of
+any change is in the ledger before it.
 """
 
 from collections.abc import Mapping
@@ -20,7 +21,7 @@ from service.errors import (
     NotFoundError,
     PreconditionFailedError,
 )
-from service.jobs import audit
+from service.jobs import audit, slot_ledger
 from service.jobs.actors import Actor
 from service.jobs.documents import decode_document
 from service.jobs.occurrences import slots_after
@@ -119,7 +120,7 @@ def change_schedule(
         return before
     check_schedule(connection, actor, body, msgspec.structs.replace(checking, fields=changed))
     values = {**_columns(body), **_state(row, actor, former, body, now)}
-    _write(connection, row, values)
+    _write(connection, row, values, now)
     return _recorded(connection, actor, "change_schedule", row.slug, before=before)
 
 
@@ -129,7 +130,7 @@ def pause_schedule(connection: Connection, actor: Actor, key: str, *, now: datet
     before = shown_schedules(connection, actor, [row])[0]
     if row.paused_at is not None:
         return before
-    _write(connection, row, {"paused_at": now, "paused_by": actor.name, "next_at": None})
+    _write(connection, row, {"paused_at": now, "paused_by": actor.name, "next_at": None}, now)
     return _recorded(connection, actor, "pause_schedule", row.slug, before=before)
 
 
@@ -142,7 +143,7 @@ def resume_schedule(
     if row.paused_at is None:
         return before
     next_at = _next_at(definition_of(row), now)
-    _write(connection, row, {"paused_at": None, "paused_by": None, "next_at": next_at})
+    _write(connection, row, {"paused_at": None, "paused_by": None, "next_at": next_at}, now)
     return _recorded(connection, actor, "resume_schedule", row.slug, before=before)
 
 
@@ -155,7 +156,8 @@ def delete_schedule(
     """
     row = _at_version(connection, actor, key, version)
     before = shown_schedules(connection, actor, [row])[0]
-    _write(connection, row, {"deleted_at": now, "unique_slug": str(row.id), "next_at": None})
+    gone = {"deleted_at": now, "unique_slug": str(row.id), "next_at": None}
+    _write(connection, row, gone, now)
     rows.cancel_due_runs(connection, row.id, reason="the schedule was deleted", now=now)
     audit.record(
         connection, actor, action="delete_schedule", subject=_subject(row.slug), before=before
@@ -219,7 +221,11 @@ def _at_version(connection: Connection, actor: Actor, key: str, version: int) ->
     return row
 
 
-def _write(connection: Connection, row: Row[Any], values: Mapping[str, Any]) -> None:
+def _write(
+    connection: Connection, row: Row[Any], values: Mapping[str, Any], now: datetime
+) -> None:
+    # What came before the change is judged by what the schedule was then.
+    slot_ledger.write_come(connection, row, now)
     if not rows.change_schedule(connection, row.id, version=row.version, values=values):
         raise NotFoundError(f"there is no schedule {row.slug!r}")
 

@@ -15,6 +15,7 @@ import structlog
 from service.db import schedules as rows
 from service.db import slot_ledger
 from service.db.engine import Connection, Database, OperationalError, Row
+from service.errors import UnavailableError
 from service.jobs import audit
 from service.jobs.batch_documents import Notice
 from service.jobs.new_runs import LATE, new_run
@@ -27,6 +28,8 @@ from service.jobs.schedule_views import definition_of
 MAX_MISSED: Final = 1_000
 SCHEDULES_AT_ONCE: Final = 100
 LOOK_EVERY: Final = 1_000
+# While a change of the schedule waits for it: almost three years of quarters of an hour, 0.4 s
+MAX_LOOKS: Final = 100
 MICROSECOND: Final = timedelta(microseconds=1)
 
 log = structlog.get_logger()
@@ -89,6 +92,31 @@ def _write(connection: Connection, seen: Row[Any], come: Come, now: datetime) ->
     if schedule is None or _has_changed(schedule, seen):
         # Another process is at it, or somebody has changed it: what is left is seen next time.
         return 0
+    return _store(connection, schedule, come, now)
+
+
+def write_come(connection: Connection, schedule: Row[Any], now: datetime) -> None:
+    """Write what has come of a schedule that the caller has locked and is about to change.
+
+    A service that begins to run has seconds in which slots have come that nobody has seen: they
+    are the schedule's as it was. Raises `UnavailableError` when there are too many to count in a
+    transaction.
+    """
+    if schedule.next_at is None or schedule.next_at > now:
+        return
+    looks = iter(range(MAX_LOOKS))
+    come = slots_that_came(
+        schedule.cron, schedule.zone, schedule.next_at, now, lambda: next(looks, None) is None
+    )
+    if come is None:
+        raise UnavailableError(
+            f"the slots of the schedule {schedule.slug!r} since {schedule.next_at:%Y-%m-%d} are "
+            "being written into the ledger: try again in a few seconds"
+        )
+    _store(connection, schedule, come, now)
+
+
+def _store(connection: Connection, schedule: Row[Any], come: Come, now: datetime) -> int:
     definition = definition_of(schedule)
     judged = judge(schedule, definition, come, now)
     ids = slot_ledger.insert_slots(connection, judged)

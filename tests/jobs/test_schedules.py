@@ -19,17 +19,20 @@ from service.errors import (
     MalformedError,
     NotFoundError,
     PreconditionFailedError,
+    UnavailableError,
 )
 from service.jobs import batches, profile_changes, schedule_changes, schedules
 from service.jobs.actors import DEFAULT_TEAM_ID, Actor
 from service.jobs.profile_documents import ProfileIn
 from service.jobs.schedule_checks import first_day
 from service.jobs.schedule_documents import PreviousRun, ScheduleIn
+from service.jobs.slot_ledger import tick
 from service.jobs.zone_data import TZDATA_VERSION
 from service.settings import Deliveries, Limits, Settings
 from tests.api.access_keys import new_team
 from tests.jobs.audit_trails import events
 from tests.jobs.batch_bodies import LIMITS, SEED, item
+from tests.jobs.ledger_bodies import ledger
 from tests.jobs.schedule_bodies import (
     ACTOR,
     NOW,
@@ -398,10 +401,10 @@ def test_another_expression_or_zone_looks_for_the_next_slot_from_now_on(
     database: Database,
 ) -> None:
     create(database, body())
+    assert row(database).next_at == SATURDAY
+    assert change(database, {"name": "x"}).next_occurrence is not None
+    assert row(database).next_at == SATURDAY
     later = NOW + timedelta(days=10)
-    assert row(database).next_at == SATURDAY
-    assert change(database, {"name": "x"}, now=later).next_occurrence is not None
-    assert row(database).next_at == SATURDAY
     changed = change(database, {"cron": "0 4 * * *"}, now=later)
     assert changed.next_occurrence is not None
     assert changed.next_occurrence.local == "2027-04-06T04:00:00+02:00"
@@ -460,6 +463,56 @@ def test_pausing_and_resuming_are_repeatable_and_catch_nothing_up(database: Data
     assert [event.action for event in events(database)] == [
         *("create_schedule", "pause_schedule", "change_schedule", "resume_schedule")
     ]
+
+
+CHANGES: dict[str, dict[str, Any]] = {
+    "pause": {"paused": True},
+    "expression": {"cron": "0 4 * * *"},
+    "zone": {"zone": "America/New_York"},
+    "policy": {"misfire_policy": "run_all"},
+    "pause by itself": {},
+    "deletion": {},
+}
+
+
+@pytest.mark.parametrize("what", CHANGES)
+def test_what_has_come_before_a_change_is_in_the_ledger_as_it_came(
+    database: Database, what: str
+) -> None:
+    """The service was down for two nights and is asked before it has looked at the clock."""
+    made = create(database, body())
+    now = SUNDAY + timedelta(hours=23, minutes=30, seconds=1)
+    with database.write() as connection:
+        if what == "pause by itself":
+            schedule_changes.pause_schedule(connection, ACTOR, "nightly", now=now)
+        elif what == "deletion":
+            schedule_changes.delete_schedule(connection, ACTOR, "nightly", version=1, now=now)
+    if CHANGES[what]:
+        changed = change(database, CHANGES[what], now=now)
+        assert (changed.version, changed.last_run is not None) == (2, True)
+    # Its own policy of then: of two missed ones the newer runs, and that of now is in time.
+    expected = [
+        ("2027-03-27T02:30:00+01:00", "Europe/Paris", "misfired"),
+        ("2027-03-28T03:00:00+02:00", "Europe/Paris", "due"),
+        ("2027-03-29T02:30:00+02:00", "Europe/Paris", "due"),
+    ]
+    if what == "deletion":
+        expected[1:] = [(local, zone, "canceled") for local, zone, _ in expected[1:]]
+    found = ledger(database, made.id)
+    assert [(run.local_time, run.zone, run.state) for run in found] == expected
+    # Nothing is written twice, and what comes is another one.
+    assert tick(database, now) == 0
+
+
+def test_a_change_does_not_count_for_ever(database: Database) -> None:
+    made = create(database, body(cron="*/15 * * * *"))
+    decade = NOW + timedelta(days=3_650)
+    with pytest.raises(UnavailableError, match="being written into the ledger: try again"):
+        change(database, {"paused": True}, now=decade)
+    assert ledger(database, made.id) == []
+    # The scheduler does it meanwhile.
+    assert tick(database, decade) == 1_000
+    assert change(database, {"paused": True}, now=decade).paused
 
 
 def test_a_change_may_pause_and_resume(database: Database) -> None:
