@@ -65,6 +65,7 @@ def with_causes(
     volumes = volume_causes(connection, pairs, longest_s=LONGEST_S)
     costs = _cost_pairs(joined, [rows[place] for place in sound])
     keys = keys_of(connection, costs)
+    currencies = (joined.baseline.currency, joined.candidate.currency)
     found = list(rows)
     for place, pair, volume, cost in zip(sound, pairs, volumes, costs, strict=True):
         found[place] = structs.replace(
@@ -72,7 +73,7 @@ def with_causes(
             causes=_causes(
                 pair,
                 volume,
-                rate_changes([cost], joined.candidate.currency, rows[place].cost_of_loss, keys),
+                rate_changes([cost], currencies, rows[place].cost_of_loss, keys),
             ),
         )
     return found

@@ -14,14 +14,10 @@ from service.db.results import fetch_points
 from service.jobs.actors import Actor
 from service.jobs.batches import require_finished
 from service.jobs.chunks import grid_of
-from service.jobs.comparison_sides import value_at
 from service.jobs.prices import BatchPrices, read_prices, require_pricing
 from service.jobs.result_queries import KINDS
 from service.jobs.results import shown_value
 from service.model.fields import Scenario
-from service.model.remedy.remedy_grid import RemedyGrid
-from service.model.scenario import full
-from service.reports.join import canonical_text
 from service.reports.loss_report import PricedDays
 from service.reports.price_causes import RateKey
 from service.reports.priced_days import priced_days, unpriced
@@ -39,11 +35,6 @@ class ReadBatch(Struct, frozen=True, kw_only=True):
     items: list[Row[Any]]
     prices: BatchPrices | None
     summaries: dict[UUID, Row[Any]]
-
-    @property
-    def axis_paths(self) -> set[str]:
-        """The paths of the axes of all items."""
-        return {path for item in self.items for path in _axis_paths(item)}
 
     @property
     def rate_ids(self) -> set[str]:
@@ -95,10 +86,8 @@ def read_rates(connection: Connection, sides: Sequence[ReadBatch]) -> Rates:
     )
 
 
-def read_side(
-    connection: Connection, read: ReadBatch, rates: Rates, paths: Sequence[str]
-) -> ReportSide:
-    """The items of the batch with their headline points; `paths` are the axes of both sides."""
+def read_side(connection: Connection, read: ReadBatch, rates: Rates) -> ReportSide:
+    """The items of the batch with their headline points."""
     points = _points(connection, read)
     currency = None if read.prices is None else read.prices.currency
     return ReportSide(
@@ -113,7 +102,6 @@ def read_side(
                 seed=item.scenario["seed"],
                 gpu_type=item.gpu_type,
                 cost_center=item.cost_center,
-                axes=_axis_key(item, paths),
                 missing=found if isinstance(found, str) else None,
                 found=None if isinstance(found, str) else found,
                 window=_window(read, item),
@@ -180,18 +168,3 @@ def _price_days(read: ReadBatch, item: Row[Any], rates: Rates) -> list[PricedDay
         return unpriced(item.start_on, item.scenario["period_days"])
     own = [rates.rates[line.rate_id] for line in window.lines]
     return priced_days(own, item.start_on, window, read.prices.currency)
-
-
-def _axis_paths(item: Row[Any]) -> tuple[str, ...]:
-    if not item.axes:
-        return ()
-    grid = grid_of(msgspec.json.encode(item.scenario), msgspec.json.encode(item.axes))
-    return () if isinstance(grid, RemedyGrid) else grid.axis_paths
-
-
-def _axis_key(item: Row[Any], paths: Sequence[str]) -> bytes:
-    """The values at the axes of both sides, as one text that equal values share."""
-    if not paths or item.headline_point is None:
-        return b""
-    document = full(scenario_of(item, item.headline_point))
-    return canonical_text([value_at(document, path) for path in paths])

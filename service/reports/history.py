@@ -277,7 +277,7 @@ def _change(
         window_overlaps=past.start_on < _end_on(new) and new.start_on < _end_on(past),
         causes_status="not_told" if causes is None else "told",
         volume=None if causes is None else list(causes),
-        rates=rate_changes([pair], new.currency, cost, keys),
+        rates=rate_changes([pair], (past.currency, new.currency), cost, keys),
     )
 
 

@@ -243,7 +243,7 @@ def _change(
         model_version_changed=past.snapshot.model_version != new.snapshot.model_version,
         causes_status="told" if is_told else "not_told",
         volume=summed(known, hours.difference or 0.0) if is_told else None,
-        rates=rate_changes(pairs, currencies[1], money_change, keys),
+        rates=rate_changes(pairs, currencies, money_change, keys),
     )
 
 

@@ -28,8 +28,9 @@ class RateKey(Struct, frozen=True, kw_only=True):
 class _Found:
     """What is known of one rate so far."""
 
-    def __init__(self, price: Decimal) -> None:
+    def __init__(self, price: Decimal, currency: str) -> None:
         self.price = price
+        self.currency = currency
         self.past_days = 0
         self.new_days = 0
         self.effect = Fraction(0)
@@ -37,24 +38,25 @@ class _Found:
 
 def rate_changes(
     pairs: Sequence[CostPair],
-    currency: str | None,
+    currencies: tuple[str | None, str | None],
     cost: CostChange,
     keys: Mapping[str, RateKey],
 ) -> list[RateChange]:
     """The rates that price either side of the rows that `cost` is made of, biggest effect first.
 
-    `currency` is that of the new side; the past's rates are left out where it has another one. The
-    effects shown add up to the price effect shown; where that is null so are they. Nothing where
-    money is withheld, or without a currency.
+    `currencies` are those of the past and of the new side: each rate keeps that of its side. The
+    effects shown add up to the price effect shown; where that is null, as it is between two
+    currencies, so are they. Nothing where money is withheld, or without a currency.
     """
+    past_currency, currency = currencies
     if cost.status == "withheld" or currency is None:
         return []
     rates: dict[str, _Found] = {}
     for (past, new), parts in _by_windows(pairs).items():
         hours = summed_hours(parts)
-        if cost.status != "currencies_differ":
-            _count(rates, past, -hours, len(parts), is_new=False)
-        _count(rates, new, hours, len(parts), is_new=True)
+        _count(rates, new, hours, len(parts), currency, is_new=True)
+        if past_currency is not None:
+            _count(rates, past, -hours, len(parts), past_currency, is_new=False)
     ordered = sorted(rates.items(), key=lambda rate: (-abs(rate[1].effect), rate[0]))
     return [
         RateChange(
@@ -62,7 +64,7 @@ def rate_changes(
             gpu_type=keys[rate_id].gpu_type if rate_id in keys else None,
             cost_center=keys[rate_id].cost_center if rate_id in keys else None,
             # A price may be finer than what is paid with.
-            price_per_gpu_hour=Money(amount=format(found.price, "f"), currency=currency),
+            price_per_gpu_hour=Money(amount=format(found.price, "f"), currency=found.currency),
             past_days=found.past_days,
             new_days=found.new_days,
             effect=effect,
@@ -96,13 +98,14 @@ def _count(
     window: PricedWindow | None,
     hours: Fraction,
     rows: int,
+    currency: str,
     *,
     is_new: bool,
 ) -> None:
     if window is None:
         return
     for line in window.lines:
-        found = rates.setdefault(line.rate_id, _Found(line.price))
+        found = rates.setdefault(line.rate_id, _Found(line.price, currency))
         found.effect += hours * Fraction(line.price) * Fraction(line.days, window.period_days)
         if is_new:
             found.new_days += rows * line.days

@@ -7,7 +7,7 @@ from typing import TypeVar
 from msgspec import Struct
 
 from service.reports import item_views
-from service.reports.headline_view import baseline_reason
+from service.reports.headline_view import baseline_reason, compared
 from service.reports.language import Sentence, Words
 from service.reports.loss_report import LossReport, RateChange, VolumeCause
 from service.reports.report_table import report_json
@@ -132,7 +132,9 @@ def _changed(report: LossReport, words: Words) -> Section:
     status = change.status if change else "not_computed"
     moved = [rate for rate in head.rates if _has_moved(rate)]
     tables = _there([_volume_table(head.volume, words), _price_table(moved, status, words)])
-    if not tables:
+    if head.is_compared_in_part:
+        paragraphs.append(compared(report, words))
+    elif not tables:
         paragraphs.append(words.say("changed_none"))
     if is_withheld(report):
         paragraphs.append(words.say("price_withheld"))

@@ -1,4 +1,4 @@
-"""The two batches of a loss report: one row an item, paired as comparisons pair their points."""
+"""The two batches of a loss report: one row an item, paired as histories pair them."""
 
 from collections.abc import Mapping, Sequence
 from datetime import date
@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from service.model.results import ATTRIBUTION_COLUMNS
 from service.reports.loss_report import PricedDays
+from service.reports.pairing import Known, paired_up
 from service.reports.pricing import PricedWindow
 from service.reports.volume import MONTH_DAYS
 
@@ -47,8 +48,7 @@ class ReportedPoint(Struct, frozen=True, kw_only=True):
 class ReportedItem(Struct, frozen=True, kw_only=True):
     """One item of a side.
 
-    - `axes`: the value on each axis of either side, by path: with name and profile its key;
-    - `found`: its headline point, None with the reason in `missing`.
+    `found` is its headline point, None with the reason in `missing`.
     """
 
     custom_id: str
@@ -60,11 +60,15 @@ class ReportedItem(Struct, frozen=True, kw_only=True):
     seed: int
     gpu_type: str | None
     cost_center: str | None
-    axes: bytes
     missing: str | None
     found: ReportedPoint | None
     window: PricedWindow | None
     price_days: list[PricedDays]
+
+    @property
+    def known(self) -> Known:
+        """What it is paired by."""
+        return Known(self.name, self.profile, self.custom_id)
 
     @property
     def per_30_days(self) -> float:
@@ -98,48 +102,32 @@ class Paired(Struct, frozen=True, kw_only=True):
     """Which items of both sides are one scenario.
 
     - `pairs`: (past, new) that both have numbers;
-    - `appeared`, `gone`: items with numbers whose key the other side does not have;
-    - `one_sided`: items whose counterpart has no numbers;
+    - `appeared`, `gone`: items with numbers that the other side does not have;
+    - `failed`, `returned`: (past, new) of which only the past, or only the new has numbers;
     - `ambiguous`: names that several items of a side share, told apart by their custom ids.
     """
 
     pairs: list[tuple[ReportedItem, ReportedItem]]
     appeared: list[ReportedItem]
     gone: list[ReportedItem]
-    one_sided: list[ReportedItem]
+    failed: list[tuple[ReportedItem, ReportedItem]]
+    returned: list[tuple[ReportedItem, ReportedItem]]
     ambiguous: list[str]
+
+    @property
+    def one_sided(self) -> list[ReportedItem]:
+        """The new items of which only one side has numbers."""
+        return [item for _, item in (*self.failed, *self.returned)]
 
 
 def paired(past: ReportSide, new: ReportSide) -> Paired:
-    """Pair by (name, profile slug, values on the axes); where several share that, by custom id."""
-    past_of, new_of = _by_key(past.items), _by_key(new.items)
-    partners: list[tuple[ReportedItem, ReportedItem]] = []
-    ambiguous = []
-    for key, olds in past_of.items():
-        news = new_of.get(key, [])
-        if len(olds) == len(news) == 1:
-            partners.append((olds[0], news[0]))
-            continue
-        if len(olds) > 1 or len(news) > 1:
-            ambiguous.append(key[0])
-        by_id = {item.custom_id: item for item in news}
-        partners += [(old, by_id[old.custom_id]) for old in olds if old.custom_id in by_id]
-    ambiguous += [key[0] for key, news in new_of.items() if key not in past_of and len(news) > 1]
-    known_past = {old.custom_id for old, _ in partners}
-    known_new = {item.custom_id for _, item in partners}
+    """Pair by (name, profile slug); where several of a side share that, by custom id."""
+    found = paired_up(past.items, new.items, lambda item: item.known)
     return Paired(
-        pairs=[(old, item) for old, item in partners if old.found and item.found],
-        appeared=[item for item in new.counted if item.custom_id not in known_new],
-        gone=[item for item in past.counted if item.custom_id not in known_past],
-        one_sided=[item for old, item in partners if (old.found is None) != (item.found is None)],
-        ambiguous=list(dict.fromkeys(ambiguous)),
+        pairs=[(old, item) for old, item in found.pairs if old.found and item.found],
+        appeared=[item for item in found.only_new if item.found],
+        gone=[item for item in found.only_past if item.found],
+        failed=[(old, item) for old, item in found.pairs if old.found and not item.found],
+        returned=[(old, item) for old, item in found.pairs if item.found and not old.found],
+        ambiguous=found.ambiguous,
     )
-
-
-def _by_key(
-    items: Sequence[ReportedItem],
-) -> dict[tuple[str, str | None, bytes], list[ReportedItem]]:
-    found: dict[tuple[str, str | None, bytes], list[ReportedItem]] = {}
-    for item in items:
-        found.setdefault((item.name, item.profile, item.axes), []).append(item)
-    return found

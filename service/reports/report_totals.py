@@ -1,9 +1,9 @@
 """The numbers of a loss report: headline, waterfall, items and movers, from its two sides."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Any
 
 from msgspec import Struct
 
@@ -12,6 +12,8 @@ from service.reports.changes import change, change_of_sums
 from service.reports.loss_report import (
     Headline,
     Mover,
+    MoverKind,
+    ProfileTotal,
     ReportItem,
     VolumeCause,
     WaterfallStep,
@@ -26,6 +28,7 @@ from service.reports.report_costs import (
     costs_of,
     costs_of_causes,
 )
+from service.reports.report_profiles import profile_totals
 from service.reports.report_sides import Paired, ReportedItem, ReportSide
 from service.reports.volume import summed
 
@@ -44,6 +47,7 @@ class ReportNumbers(Struct, frozen=True, kw_only=True):
     waterfall: list[WaterfallStep]
     items: list[ReportItem]
     movers: list[Mover]
+    profiles: list[ProfileTotal]
 
 
 class Compared(Struct, frozen=True, kw_only=True):
@@ -71,6 +75,9 @@ def numbers_of(
         waterfall=_waterfall(new, compared, costs),
         items=_items(str(batch_id), new, compared, costs, changes),
         movers=_movers(new, compared, costs, changes)[:movers],
+        profiles=profile_totals(new, None, None)
+        if compared is None
+        else profile_totals(new, compared.past, compared.paired),
     )
 
 
@@ -98,13 +105,22 @@ def _headline(
     available = _sum(items, AVAILABLE)
     lost = _sum(items, LOST)
     moved, volume, rates = None, [], []
+    counts = {}
+    if compared is not None:
+        counts = {
+            "items_appeared": len(compared.paired.appeared),
+            "items_gone": len(compared.paired.gone),
+            "items_failed": len(compared.paired.failed),
+            "items_returned": len(compared.paired.returned),
+        }
     if compared is not None and changes is not None:
         pairs = compared.paired.pairs
         moved = change_of_sums(
             [old.lost_per_30_days for old, _ in pairs], [item.lost_per_30_days for _, item in pairs]
         )
         volume = summed(compared.volume, moved.difference or 0.0)
-        rates = rate_changes(changes.rows, new.currency, changes.whole, compared.keys)
+        currencies = (compared.past.currency, new.currency)
+        rates = rate_changes(changes.rows, currencies, changes.whole, compared.keys)
     return Headline(
         items=len(items),
         items_compared=0 if changes is None else len(changes.rows),
@@ -119,6 +135,13 @@ def _headline(
         cost_of_loss_change=None if changes is None else changes.whole,
         volume=volume,
         rates=rates,
+        priced_cost_per_30_days=costs.at_least,
+        items_unpriced=costs.items_unpriced,
+        unpriced_days=costs.unpriced_days,
+        past_gpu_hours_lost_per_30_days=None
+        if compared is None
+        else _sum(compared.past.counted, LOST),
+        **counts,
     )
 
 
@@ -177,7 +200,8 @@ def _items(
             moved = change(old.lost_per_30_days, item.lost_per_30_days)
             moved_cost = changes.of_items[item.custom_id]
             volume = list(causes)
-            rates = rate_changes([row], new.currency, moved_cost, compared.keys)
+            currencies = (compared.past.currency, new.currency)
+            rates = rate_changes([row], currencies, moved_cost, compared.keys)
         shown.append(
             ReportItem(
                 custom_id=item.custom_id,
@@ -247,7 +271,7 @@ def _movers(
     costs: ReportCosts,
     changes: CostChanges | None,
 ) -> list[Mover]:
-    """What moved, came or went, the largest first."""
+    """What moved, came or went, failed or came back, the largest first."""
     if compared is None:
         return []
     found = []
@@ -268,21 +292,37 @@ def _movers(
                         ),
                     )
                 )
-    for item in compared.paired.appeared:
+    pairs = compared.paired
+    come: dict[MoverKind, list[ReportedItem]] = {
+        "appeared": pairs.appeared,
+        "returned": [item for _, item in pairs.returned],
+    }
+    for kind, item in _each(come):
         lost = item.lost_per_30_days
         amount = costs.of_items.get(item.custom_id)
-        found.append(_mover(item, "appeared", (None, lost), lost, amount=amount))
+        found.append(_mover(item, kind, (None, lost), lost, amount=amount))
     same_currency = compared.past.currency == new.currency
-    for item in compared.paired.gone:
+    went: dict[MoverKind, list[ReportedItem]] = {
+        "gone": pairs.gone,
+        "failed": [old for old, _ in pairs.failed],
+    }
+    for kind, item in _each(went):
         lost = item.lost_per_30_days
         amount = _gone_cost(item, new.currency) if same_currency else None
-        found.append(_mover(item, "gone", (lost, None), -lost, amount=amount))
+        found.append(_mover(item, kind, (lost, None), -lost, amount=amount))
     return sorted(found, key=lambda mover: -abs(mover.difference_per_30_days))
+
+
+def _each(
+    groups: Mapping[MoverKind, Sequence[ReportedItem]],
+) -> Iterator[tuple[MoverKind, ReportedItem]]:
+    for kind, items in groups.items():
+        yield from ((kind, item) for item in items)
 
 
 def _mover(
     item: ReportedItem,
-    kind: Literal["changed", "appeared", "gone"],
+    kind: MoverKind,
     hours: tuple[float | None, float | None],
     difference: float,
     *,

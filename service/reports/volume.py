@@ -1,8 +1,10 @@
 """Why the GPU-hours of an item moved between two runs: what changed, one thing after the other.
 
 The causes are counterfactuals in a fixed order: the model, then the inputs that another revision
-of the profile moved, then those that the batch moved, then the length of the window. Each is what
-the loss on 30 days does when it alone joins the ones before it, so they sum to the difference.
+of the profile moved, then those that the batch moved, then the length of the window, at last the
+draws. Each is what the loss on 30 days does when it alone joins the ones before it, so they sum to
+the difference. With one seed on both sides of a step its difference is one of common draws: it
+belongs to what moved, however large the errors of both sides are.
 What stands in between is evaluated elsewhere; this module says what to evaluate, and adds up.
 """
 
@@ -27,6 +29,9 @@ OF_BATCH = "set by the batch"
 OF_NOTHING = "nothing that is stored moved"
 OF_ROUNDING = "rounding"
 OF_DRAWS = "below two standard errors"
+OF_OTHER_DRAWS = "other draws"
+DRAWN = ("seed", "draws")
+"""Inputs that say which numbers are drawn, and nothing of the cluster."""
 STANDARD_ERRORS = 2
 """A difference of drawn numbers that is smaller than so many of its errors is no difference."""
 
@@ -88,6 +93,13 @@ class Step(Struct, frozen=True, kw_only=True):
     moves: tuple[Move, ...] = ()
     new_model: bool = False
 
+    @property
+    def is_drawn_anew(self) -> bool:
+        """Whether other numbers are drawn after it, or nobody knows what it is."""
+        return self.cause == "joint" and (
+            not (self.moves or self.new_model) or any(move.path in DRAWN for move in self.moves)
+        )
+
 
 class Loss(NamedTuple):
     """On 30 days, with its standard error."""
@@ -145,14 +157,15 @@ def steps_between(
         steps.append(Step(cause="model_version", detail=detail, new_model=True))
     moves = moves_between(past, new)
     window = tuple(move for move in moves if move.path == WINDOW)
-    others = [move for move in moves if move.path != WINDOW]
+    drawn = [move for move in moves if move.path in DRAWN]
+    others = [move for move in moves if move.path != WINDOW and move not in drawn]
     of_profile = [move for move in others if defaults is not None and _follows(move, defaults)]
     of_batch = [move for move in others if move not in of_profile]
     steps += _limited(of_profile, *_of_revision(pair))
     steps += _limited(of_batch, "template", OF_BATCH)
     if window:
         steps.append(Step(cause="window", detail="length of the window", moves=window))
-    return steps
+    return [*steps, *_limited(drawn, "sampling", OF_OTHER_DRAWS)]
 
 
 def _of_revision(pair: Pair) -> tuple[CauseKind, str]:
@@ -195,7 +208,7 @@ def merged(steps: Sequence[Step]) -> Step:
     shown = ", ".join(parts[:MOST_PATHS])
     more = f" and {len(parts) - MOST_PATHS} more" if len(parts) > MOST_PATHS else ""
     return Step(
-        cause="joint",
+        cause="sampling" if all(step.cause == "sampling" for step in steps) else "joint",
         detail=shown + more,
         moves=moves,
         new_model=any(step.new_model for step in steps),
@@ -205,8 +218,9 @@ def merged(steps: Sequence[Step]) -> Step:
 def causes_of(pair: Pair, steps: Sequence[Step], between: Sequence[Loss]) -> list[VolumeCause]:
     """The causes of a pair; `between` are the losses after each step but the last.
 
-    They sum to the difference exactly: the last one takes what floats leave. Numbers that are drawn
-    and moved less than two standard errors are `sampling`.
+    They sum to the difference exactly: the last one takes what floats leave. Where nothing moved,
+    or the seed with other inputs that cannot be told apart from it, numbers that are drawn and
+    differ by less than two standard errors are `sampling`.
     """
     difference = change(pair.past.per_30_days, pair.new.per_30_days).difference or 0.0
     if not steps and difference == 0:
@@ -218,7 +232,8 @@ def causes_of(pair: Pair, steps: Sequence[Step], between: Sequence[Loss]) -> lis
         steps, pairwise([losses[0], *between, losses[1]]), strict=True
     ):
         part = after.gpu_hours - before.gpu_hours
-        if 0 < abs(part) < STANDARD_ERRORS * math.hypot(before.error, after.error):
+        error = math.hypot(before.error, after.error)
+        if step.is_drawn_anew and 0 < abs(part) < STANDARD_ERRORS * error:
             noise.append(part)
         else:
             found.append(_cause(step, part))
@@ -265,7 +280,10 @@ def _closed(causes: list[VolumeCause], difference: float, place: int) -> list[Vo
         closed = [*causes[:at], changed, *causes[at + 1 :]]
         if _sum(closed) == difference:
             return closed
-    return [*causes, _plain("joint", OF_ROUNDING, _left(causes, difference))]
+    while _sum(causes) != difference:
+        # What is left of parts of very different size may itself need more than one float.
+        causes = [*causes, _plain("joint", OF_ROUNDING, _left(causes, difference))]
+    return causes
 
 
 def _left(causes: Sequence[VolumeCause], difference: float) -> float:

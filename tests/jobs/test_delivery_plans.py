@@ -200,6 +200,11 @@ def test_on_change_is_sent_where_nothing_can_be_compared() -> None:
     assert decided(structs.replace(report, warnings=[others]), **rule) == Decision(
         send=True, reason="The scenarios are others: 2 appeared, 1 gone."
     )
+    # A headline that failed or came back is in no change, and moved all the same.
+    missing = notice("counterpart_missing", items=1, names="big")
+    assert decided(structs.replace(report, warnings=[missing]), **rule) == Decision(
+        send=True, reason="Headlines without numbers now or in the run before: 1 (big)."
+    )
     unknown = structs.replace(
         report, headline=structs.replace(report.headline, gpu_hours_lost_change=None)
     )

@@ -125,7 +125,8 @@ def test_a_change_is_told_by_its_causes_and_rates(database: Database) -> None:
     assert report.baseline.batch_id == past
 
 
-def test_points_of_grids_are_paired_by_their_inputs(database: Database) -> None:
+def test_a_headline_is_one_scenario_whatever_stands_on_its_axes(database: Database) -> None:
+    """An input that an axis is over moves like any other, in every item of the batch."""
     a_profile(database)
     path = "slow_groups.0.speed_fraction"
     grid = {
@@ -133,15 +134,53 @@ def test_points_of_grids_are_paired_by_their_inputs(database: Database) -> None:
         "axes": [{"path": path, "values": [0.5, 0.7]}],
         "headline": {path: 0.7},
     }
-    past = batch(database, one("grid", **SLOW), start_on="2026-11-01")
+    past = batch(database, grid, one("a", **SLOW), one("b", **SLOW), start_on="2026-11-01")
     other = {**grid, "headline": {path: 0.5}}
-    same = make(database, batch(database, grid), baseline_batch_id=str(past))
-    assert same.headline.items_compared == 1
+    slower = {"slow_groups": [{"count": 1, "speed_fraction": 0.5}]}
+    same = make(database, batch(database, grid, one("a", **SLOW)), baseline_batch_id=str(past))
+    assert same.headline.items_compared == 2
     assert same.headline.gpu_hours_lost_change is not None
     assert same.headline.gpu_hours_lost_change.difference == 0
-    unlike = make(database, batch(database, other), baseline_batch_id=str(past))
-    assert unlike.headline.items_compared == 0
-    assert [mover.kind for mover in unlike.movers] == ["appeared", "gone"]
+    assert (same.headline.items_gone, [mover.kind for mover in same.movers]) == (1, ["gone"])
+    new = batch(database, other, one("a", **slower), one("b", **SLOW))
+    moved = make(database, new, baseline_batch_id=str(past))
+    assert (moved.headline.items_compared, moved.headline.is_compared_in_part) == (3, False)
+    assert {mover.custom_id: mover.kind for mover in moved.movers} == {
+        "a": "changed",
+        "grid": "changed",
+    }
+    (cause,) = moved.headline.volume
+    assert (cause.path, cause.past, cause.new) == (path, "0.7", "0.5")
+    change, head = moved.headline.gpu_hours_lost_change, moved.headline
+    assert change is not None
+    assert cause.gpu_hours_per_30_days == change.difference
+    assert head.past_gpu_hours_lost_per_30_days is not None
+    assert change.past == head.past_gpu_hours_lost_per_30_days
+    assert change.new == head.gpu_hours_lost_per_30_days
+
+
+def test_a_headline_that_fails_and_comes_back_is_told(database: Database) -> None:
+    a_profile(database)
+    path = "slow_groups.0.count"
+    item = {**one("big", **SLOW), "axes": [{"path": path, "values": [1, 2000]}]}
+    sound = batch(database, {**item, "headline": {path: 1}}, one("small", **SLOW))
+    failing = batch(database, {**item, "headline": {path: 2000}}, one("small", **SLOW))
+    for new, past, kind in ((failing, sound, "failed"), (sound, failing, "returned")):
+        report = make(database, new, baseline_batch_id=str(past))
+        (mover,) = report.movers
+        assert (mover.custom_id, mover.kind) == ("big", kind)
+        assert "counterpart_missing" in codes(report)
+        head = report.headline
+        assert (head.items_failed, head.items_returned) == (
+            int(kind == "failed"),
+            int(kind == "returned"),
+        )
+        assert head.past_gpu_hours_lost_per_30_days is not None
+        moved = head.gpu_hours_lost_per_30_days - head.past_gpu_hours_lost_per_30_days
+        assert math.isclose(moved, mover.difference_per_30_days, rel_tol=1e-12)
+        (row,) = report.profiles
+        assert row.gpu_hours_lost_per_30_days == head.gpu_hours_lost_per_30_days
+        assert row.past_gpu_hours_lost_per_30_days == head.past_gpu_hours_lost_per_30_days
 
 
 def test_failed_points_and_days_without_a_rate_are_told(database: Database) -> None:

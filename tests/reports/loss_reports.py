@@ -16,6 +16,7 @@ from service.reports.loss_report import (
     Headline,
     LossReport,
     PricedDays,
+    ProfileTotal,
     ReportItem,
     ReportNotice,
     ReportRun,
@@ -77,6 +78,29 @@ def realistic() -> LossReport:
         )
     )
     return _report(items)
+
+
+def profiles_of(items: list[ReportItem]) -> list[ProfileTotal]:
+    """Of items that stand on both sides, or have no numbers on either."""
+    known = [item for item in items if item.missing is None]
+    rows = [
+        ProfileTotal(
+            profile=profile,
+            items=sum(item.profile == profile for item in known),
+            gpu_hours_lost_per_30_days=math.fsum(
+                item.gpu_hours_lost_per_30_days or 0 for item in known if item.profile == profile
+            ),
+            past_gpu_hours_lost_per_30_days=math.fsum(
+                past_loss(item) for item in known if item.profile == profile
+            ),
+            items_appeared=0,
+            items_gone=0,
+            items_failed=0,
+            items_returned=0,
+        )
+        for profile in dict.fromkeys(item.profile for item in known)
+    ]
+    return sorted(rows, key=lambda row: -row.gpu_hours_lost_per_30_days)
 
 
 def _report(items: list[ReportItem]) -> LossReport:
@@ -174,6 +198,7 @@ def _report(items: list[ReportItem]) -> LossReport:
             cost_of_loss_per_30_days=money(cost, CURRENCY),
             cost_budget_per_30_days=Money(amount="2000000.00", currency=CURRENCY),
         ),
+        profiles=profiles_of(items),
         reproduce=Reproduce(
             commands=[
                 "trainard submit nightly.json --wait",

@@ -57,7 +57,6 @@ def item(custom_id: str = "a", /, **changes: Any) -> ReportedItem:
         "seed": 0,
         "gpu_type": "H100",
         "cost_center": None,
-        "axes": b"",
         "missing": None,
         "found": point(),
         "window": priced,

@@ -1,10 +1,12 @@
 import pytest
 from msgspec import structs
 
+from service.reports.changes import change
 from service.reports.headline_view import budget_view, headline_view, past_name
 from service.reports.language import words
 from service.reports.loss_report import BudgetOutcome
 from service.reports.money import CostStatus, Money
+from service.reports.report_sections import report_sections
 from service.reports.report_text import report_text
 from tests.reports import loss_reports
 
@@ -21,9 +23,9 @@ def test_what_rose_is_worse_and_what_fell_is_better() -> None:
     view = headline_view(report, ENGLISH)
     assert view.lost_move is not None
     assert (view.lost_move.mark, view.lost_move.meaning) == ("worse", "more is lost")
-    change = report.headline.gpu_hours_lost_change
-    assert change is not None
-    fell = structs.replace(change, difference=-4_000.0, relative=None)
+    rose = report.headline.gpu_hours_lost_change
+    assert rose is not None
+    fell = structs.replace(rose, difference=-4_000.0, relative=None)
     head = structs.replace(report.headline, gpu_hours_lost_change=fell)
     better = headline_view(structs.replace(report, headline=head), ENGLISH).lost_move
     assert better is not None
@@ -36,13 +38,61 @@ def test_what_rose_is_worse_and_what_fell_is_better() -> None:
 
 def test_a_cost_that_did_not_move() -> None:
     report = loss_reports.realistic()
-    change = report.headline.cost_of_loss_change
-    assert change is not None
-    same = structs.replace(change, difference=euros("0.00"), relative=0.0)
+    cost = report.headline.cost_of_loss_change
+    assert cost is not None
+    same = structs.replace(cost, difference=euros("0.00"), relative=0.0)
     head = structs.replace(report.headline, cost_of_loss_change=same)
     move = headline_view(structs.replace(report, headline=head), ENGLISH).cost_move
     assert move is not None
     assert (move.text, move.mark) == ("no change against 29 Nov 2026, 01:30 UTC", "")
+
+
+@pytest.mark.parametrize(
+    ("counts", "said"),
+    [
+        ({"items_failed": 1}, "On one side only: 1 without numbers now."),
+        ({"items_returned": 2}, "On one side only: 2 with numbers again."),
+        ({"items_appeared": 1, "items_gone": 3}, "On one side only: 1 appeared, 3 gone."),
+    ],
+)
+def test_what_is_on_one_side_only_never_reads_as_no_change(
+    counts: dict[str, int], said: str
+) -> None:
+    """What can be compared did not move; a headline that failed or came back moved all the same."""
+    report = loss_reports.realistic()
+    cost = report.headline.cost_of_loss_change
+    assert cost is not None
+    head = structs.replace(
+        report.headline,
+        gpu_hours_lost_change=change(392.0, 392.0),
+        cost_of_loss_change=structs.replace(
+            cost, difference=euros("0.00"), volume_effect=None, price_effect=None
+        ),
+        volume=[],
+        rates=[],
+        gpu_hours_lost_per_30_days=392.0,
+        past_gpu_hours_lost_per_30_days=317_409.0,
+    )
+    still = structs.replace(report, headline=head, movers=[])
+    part = structs.replace(still, headline=structs.replace(head, **counts))
+    whole, view = headline_view(still, ENGLISH), headline_view(part, ENGLISH)
+    assert whole.lost_move is not None
+    assert whole.lost_move.text == "no change against 29 Nov 2026, 01:30 UTC"
+    for move in (view.lost_move, view.cost_move):
+        assert move is not None
+        assert move.text == (
+            "against 29 Nov 2026, 01:30 UTC only a part can be compared, and that did not move"
+        )
+    assert whole.compared == "The change is of the 10 items that both runs have."
+    assert view.compared == (
+        f"{whole.compared} {said} All items together: 317,409 GPU-hours before, 392.0 now."
+    )
+    assert view.compared in report_text(part, "en")
+    changed = report_sections(part, ENGLISH)[0]
+    assert changed.paragraphs == [view.compared]
+    assert report_sections(still, ENGLISH)[0].paragraphs == [
+        "Nothing changed: the GPU-hours and the prices are those of the run before."
+    ]
 
 
 def test_a_batch_without_a_slot_is_known_by_its_own_time() -> None:

@@ -51,7 +51,7 @@ def shown(changes: list[RateChange]) -> list[tuple[str, int, int, str | None]]:
 def test_a_rate_has_the_effect_of_its_share() -> None:
     cost = cost_change([a_pair()], "EUR", "EUR")
     assert cost.price_effect == Money(amount="100.50", currency="EUR")
-    changes = rate_changes([a_pair()], "EUR", cost, KEYS)
+    changes = rate_changes([a_pair()], ("EUR", "EUR"), cost, KEYS)
     # 200 h x 3.005 x 1/2 and 200 h x 2.00 x (1/2 - 1)
     assert shown(changes) == [("new", 0, 15, "300.50"), ("old", 30, 15, "-200.00")]
     assert changes[0].price_per_gpu_hour == Money(amount="3.005", currency="EUR")
@@ -61,14 +61,14 @@ def test_a_rate_has_the_effect_of_its_share() -> None:
 
 def test_a_rate_that_did_not_move_has_no_effect() -> None:
     pairs = [a_pair(new=OLD)]
-    changes = rate_changes(pairs, "EUR", cost_change(pairs, "EUR", "EUR"), {})
+    changes = rate_changes(pairs, ("EUR", "EUR"), cost_change(pairs, "EUR", "EUR"), {})
     assert shown(changes) == [("old", 30, 30, "0.00")]
     assert (changes[0].gpu_type, changes[0].cost_center) == (None, None)
 
 
 def test_hours_that_did_not_move_count_as_unchanged() -> None:
     pairs = [a_pair(hours=(100.0, 100.0 * (1 + 1e-12)))]
-    changes = rate_changes(pairs, "EUR", cost_change(pairs, "EUR", "EUR"), KEYS)
+    changes = rate_changes(pairs, ("EUR", "EUR"), cost_change(pairs, "EUR", "EUR"), KEYS)
     assert shown(changes) == [("new", 0, 15, "150.25"), ("old", 30, 15, "-100.00")]
 
 
@@ -83,19 +83,28 @@ def test_hours_that_did_not_move_count_as_unchanged() -> None:
 def test_without_a_difference_the_rates_stand_without_effects(
     pair: CostPair, rates: list[tuple[str, int, int]]
 ) -> None:
-    changes = rate_changes([pair], "EUR", cost_change([pair], "EUR", "EUR"), KEYS)
+    changes = rate_changes([pair], ("EUR", "EUR"), cost_change([pair], "EUR", "EUR"), KEYS)
     assert sorted(shown(changes)) == sorted((*rate, None) for rate in rates)
 
 
 def test_money_that_may_not_be_seen_has_no_rates() -> None:
-    assert rate_changes([a_pair()], "EUR", withheld_change(), KEYS) == []
-    assert rate_changes([a_pair()], None, cost_change([a_pair()], None, None), KEYS) == []
+    assert rate_changes([a_pair()], ("EUR", "EUR"), withheld_change(), KEYS) == []
+    assert rate_changes([a_pair()], (None, None), cost_change([a_pair()], None, None), KEYS) == []
 
 
-def test_rates_of_another_currency_are_left_out() -> None:
-    pairs = [a_pair(new=window(("new", "3.005", 30)))]
-    changes = rate_changes(pairs, "EUR", cost_change(pairs, "USD", "EUR"), KEYS)
-    assert shown(changes) == [("new", 0, 30, None)]
+@pytest.mark.parametrize("unpriced", [0, 10])
+@pytest.mark.parametrize("others", [[], [a_pair(None, None)]])
+def test_rates_keep_the_currency_of_their_side(unpriced: int, others: list[CostPair]) -> None:
+    """Also where a day or an item has no price, so that the status says nothing of currencies."""
+    pairs = [a_pair(new=window(("new", "3.005", 30 - unpriced), unpriced=unpriced)), *others]
+    changes = rate_changes(pairs, ("USD", "EUR"), cost_change(pairs, "USD", "EUR"), KEYS)
+    assert shown(changes) == [("new", 0, 30 - unpriced, None), ("old", 30, 0, None)]
+    assert [rate.price_per_gpu_hour for rate in changes] == [
+        Money(amount="3.005", currency="EUR"),
+        Money(amount="2.00", currency="USD"),
+    ]
+    (only,) = rate_changes(pairs, (None, "EUR"), cost_change(pairs, None, "EUR"), KEYS)
+    assert only.rate_id == "new"
 
 
 @given(
@@ -118,7 +127,7 @@ def test_effects_add_up_to_the_price_effect_of_any_sum(
         for past, new, days in rows
     ]
     cost, _ = cost_changes([[pair] for pair in pairs], "EUR", "EUR")
-    changes = rate_changes(pairs, "EUR", cost, KEYS)
+    changes = rate_changes(pairs, ("EUR", "EUR"), cost, KEYS)
     assert cost.price_effect is not None
     effects = [Fraction(rate.effect.amount) for rate in changes if rate.effect]
     assert len(effects) == len(changes)

@@ -107,7 +107,7 @@ def test_what_makes_two_batches_unlike() -> None:
         "ambiguous_names": {"names": "d"},
         "windows_overlap": {"items": 3, "days": 30},
         "window_length_changed": {"items": 1, "names": "b"},
-        "ideal_changed": {"items": 1, "names": "d1"},
+        "ideal_changed": {"items": 1, "names": "d"},
     }
 
 

@@ -9,29 +9,29 @@ def names(found: Paired) -> dict[str, list[object]]:
         "pairs": [(old.custom_id, new.custom_id) for old, new in found.pairs],
         "appeared": [one.custom_id for one in found.appeared],
         "gone": [one.custom_id for one in found.gone],
-        "one_sided": [one.custom_id for one in found.one_sided],
+        "failed": [(old.custom_id, one.custom_id) for old, one in found.failed],
+        "returned": [(old.custom_id, one.custom_id) for old, one in found.returned],
         "ambiguous": list(found.ambiguous),
     }
 
 
-def test_items_are_paired_by_name_profile_and_inputs() -> None:
+def test_items_are_paired_by_name_and_profile() -> None:
     past = side(
         item("1", name="a"),
         item("2", name="b", profile=None),
-        item("3", name="c", axes=b"[1]"),
         item("4", name="d"),
     )
     new = side(
         item("x", name="b", profile=None),
         item("y", name="a", profile_revision=2),
-        item("z", name="c", axes=b"[2]"),
         item("v", name="d", profile="other"),
     )
     assert names(paired(past, new)) == {
         "pairs": [("1", "y"), ("2", "x")],
-        "appeared": ["z", "v"],
-        "gone": ["3", "4"],
-        "one_sided": [],
+        "appeared": ["v"],
+        "gone": ["4"],
+        "failed": [],
+        "returned": [],
         "ambiguous": [],
     }
 
@@ -44,7 +44,8 @@ def test_what_has_no_numbers_on_a_side_neither_came_nor_went() -> None:
         "pairs": [],
         "appeared": [],
         "gone": [],
-        "one_sided": ["a", "b"],
+        "failed": [("a", "a")],
+        "returned": [("b", "b")],
         "ambiguous": [],
     }
 
@@ -63,7 +64,8 @@ def test_items_that_share_a_key_are_told_apart_by_their_custom_ids() -> None:
         "pairs": [("2", "2"), ("3", "3")],
         "appeared": ["4", "5", "6", "7"],
         "gone": ["1"],
-        "one_sided": [],
+        "failed": [],
+        "returned": [],
         "ambiguous": ["a", "b", "c"],
     }
 

@@ -75,7 +75,8 @@ def test_a_batch_without_any_number() -> None:
     assert found.headline.gpu_hours_lost_change is None
     assert found.headline.cost_status is CostStatus.NO_RATE
     assert [step.gpu_hours_per_30_days for step in found.waterfall] == [0.0, 0.0, 0.0]
-    assert found.movers == []
+    assert [(one.custom_id, one.kind) for one in found.movers] == [("a", "failed")]
+    assert numbers(side(missing("a", "failed"))).movers == []
 
 
 def test_the_change_is_of_what_both_have() -> None:
@@ -125,6 +126,41 @@ def test_movers_changed_came_or_went_the_largest_first() -> None:
     assert (gone.difference_per_30_days, gone.new_gpu_hours_lost_per_30_days) == (-20.0, None)
     assert gone.cost_difference_per_30_days == euros("-40.00")
     assert [one.custom_id for one in numbers(new, past, movers=1).movers] == ["came"]
+
+
+def test_what_failed_or_came_back_is_a_mover() -> None:
+    """Its headline has numbers on one side only: nobody may read that nothing moved."""
+    past = side(
+        item("same"), item("big", found=point(gpu_hours_lost=900.0)), missing("b", "failed")
+    )
+    new = side(item("same"), missing("big", "failed"), item("b", found=point(gpu_hours_lost=50.0)))
+    found = numbers(new, past)
+    failed, returned = found.movers
+    assert (failed.custom_id, failed.kind) == ("big", "failed")
+    assert (failed.past_gpu_hours_lost_per_30_days, failed.new_gpu_hours_lost_per_30_days) == (
+        900.0,
+        None,
+    )
+    assert failed.difference_per_30_days == -900.0
+    assert failed.cost_difference_per_30_days == euros("-1800.00")
+    assert (returned.custom_id, returned.kind, returned.difference_per_30_days) == (
+        "b",
+        "returned",
+        50.0,
+    )
+    assert returned.cost_difference_per_30_days == euros("100.00")
+    head = found.headline
+    assert head.gpu_hours_lost_change is not None
+    assert head.gpu_hours_lost_change.difference == 0.0
+    assert (head.gpu_hours_lost_per_30_days, head.past_gpu_hours_lost_per_30_days) == (
+        150.0,
+        1000.0,
+    )
+    assert (head.items_failed, head.items_returned) == (1, 1)
+    assert (head.items_appeared, head.items_gone, head.is_compared_in_part) == (0, 0, True)
+    assert not numbers(past, past).headline.is_compared_in_part
+    alone = numbers(new).headline
+    assert (alone.past_gpu_hours_lost_per_30_days, alone.is_compared_in_part) == (None, False)
 
 
 def test_what_went_has_no_cost_in_another_currency_or_without_a_rate() -> None:

@@ -7,6 +7,7 @@ from uuid import UUID
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from service.reports.changes import change
 from service.reports.loss_report import VolumeCause
@@ -182,19 +183,52 @@ def test_where_nothing_moved_there_is_no_cause() -> None:
     assert found.gpu_hours_per_30_days == 1.0
 
 
-def test_below_two_standard_errors_it_is_sampling() -> None:
-    steps = [step("a"), step("b"), step("c")]
-    past, new = side(100.0, gpu_hours_lost_se=3.0), side(140.0, gpu_hours_lost_se=4.0)
-    # 2 x hypot(3, 4) = 10 for the first, 10 for the last
-    between = [Loss(109.0, 4.0), Loss(131.0, 3.0)]
-    causes = causes_of(Pair(past=past, new=new), steps, between)
-    assert shares(causes) == [("template", "b", 22.0), ("sampling", None, 18.0)]
-    beyond = causes_of(Pair(past=past, new=new), steps, [Loss(110.0, 4.0), Loss(131.0, 3.0)])
-    assert shares(beyond) == [
-        ("template", "a", 10.0),
-        ("template", "b", 21.0),
-        ("sampling", None, 9.0),
+NOISY = Pair(past=side(100.0, gpu_hours_lost_se=3.0), new=side(140.0, gpu_hours_lost_se=4.0))
+
+
+def test_with_one_seed_a_difference_belongs_to_what_moved() -> None:
+    """However small beside the errors of both sides: the draws are common."""
+    causes = causes_of(NOISY, [step("a"), step("b")], [Loss(101.0, 4.0)])
+    assert shares(causes) == [("template", "a", 1.0), ("template", "b", 39.0)]
+    merged_one = merged([step("a"), step("b")])
+    (found,) = causes_of(replace(NOISY, new=side(101.0, gpu_hours_lost_se=4.0)), [merged_one], [])
+    assert (found.cause, found.gpu_hours_per_30_days) == ("joint", 1.0)
+
+
+def test_other_draws_are_sampling_whatever_else_moved() -> None:
+    new = SCENARIO | {"num_gpus": 128, "seed": 2, "draws": 64, "period_days": 20}
+    steps = steps_between(NOISY, SCENARIO | {"seed": 1, "draws": 128}, new, None)
+    assert [(found.cause, [move.path for move in found.moves]) for found in steps] == [
+        ("template", ["num_gpus"]),
+        ("window", ["period_days"]),
+        ("sampling", ["draws"]),
+        ("sampling", ["seed"]),
     ]
+    causes = causes_of(NOISY, steps, [Loss(101.0, 4.0), Loss(102.0, 4.0), Loss(160.0, 4.0)])
+    assert shares(causes) == [
+        ("template", "num_gpus", 1.0),
+        ("window", "period_days", 1.0),
+        ("sampling", "draws", 58.0),
+        ("sampling", "seed", -20.0),
+    ]
+    assert [cause.detail for cause in causes[2:]] == ["other draws"] * 2
+    assert merged(steps[2:]).cause == "sampling"
+
+
+@pytest.mark.parametrize(
+    ("lost", "cause"), [(109.0, "sampling"), (110.0, "joint"), (100.0, None), (130.0, "joint")]
+)
+def test_below_two_standard_errors_it_is_sampling_where_the_seed_cannot_be_told_apart(
+    lost: float, cause: str | None
+) -> None:
+    """2 x hypot(3, 4) = 10; so it is where nothing moved at all."""
+    both = replace(NOISY, new=side(lost, gpu_hours_lost_se=4.0))
+    for steps in ([merged([step("num_gpus"), step("seed")])], []):
+        causes = causes_of(both, steps, [])
+        if cause is None and not steps:
+            assert causes == []
+            continue
+        assert shares(causes) == [(cause or "joint", None, lost - 100.0)]
 
 
 def test_long_values_are_cut() -> None:
@@ -211,6 +245,13 @@ def test_what_no_part_can_hold_stands_alone() -> None:
     causes = causes_of(pair(1.0, 1.3), [step("a"), step("b")], [Loss(1e16, 0.0)])
     assert [cause.detail for cause in causes] == ["d", "d", "rounding"]
     assert sums(causes) == change(1.0, 1.3).difference
+
+
+def test_what_one_float_cannot_hold_takes_more() -> None:
+    between = [Loss(16777218.0, 0.0), Loss(1.4545374307781458, 0.0)]
+    causes = causes_of(pair(0.0, 8.5e-139), [step("a"), step("b"), step("c")], between)
+    assert [cause.detail for cause in causes] == ["d", "d", "d", "rounding", "rounding"]
+    assert sums(causes) == 8.5e-139
 
 
 LOSSES = st.floats(min_value=0, max_value=1e9)
