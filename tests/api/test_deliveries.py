@@ -9,11 +9,14 @@ import structlog
 from litestar import Litestar
 from litestar.testing import TestClient
 from msgspec import structs
-from sqlalchemy import update
+from sqlalchemy import select, update
 
 from service.app import create_app
+from service.db import deliveries as rows
 from service.db.engine import Database
-from service.db.tables import delivery
+from service.db.tables import audit_event, delivery
+from service.jobs import deliveries
+from service.jobs.drop_expiry import list_expired
 from service.jobs.scopes import ROLE_SCOPES
 from service.settings import Settings
 from tests.api.access_keys import key_of, new_team
@@ -120,6 +123,132 @@ def test_money_in_a_delivery_is_withheld_and_its_reading_recorded(
     client.get(PATH, params={"kind": "directory"})
     client.get(f"{PATH}/{plain.id}")
     assert readings() == ["get_delivery"]
+
+
+def test_whether_it_was_sent_is_withheld_where_that_tells_of_money(
+    client: Client, world: World, problem_of: ProblemOf
+) -> None:
+    """Over a budget of money it is sent whatever `when` says, within it only by its rule."""
+    rule = {"when": "on_change", "threshold": {"relative": 0.5}}
+    told, always = {**MAIL, **rule}, {**MAIL}
+    over = structs.replace(realistic(), warnings=[])
+    within = structs.replace(over, budget=None)
+    sent, skipped, plain, open_rule = (
+        *world.plan(told, made=world.store(over)),
+        *(world.plan(told, made=world.store(within), run_id=world.new_run())[-1:]),
+        *(world.plan(always, made=world.store(over), run_id=world.new_run())[-1:]),
+        *(world.plan({**FOLDER, **rule}, made=world.store(within), run_id=world.new_run())[-1:]),
+    )
+    assert (sent.state, skipped.state) == ("pending", "skipped")
+    with world.database.write() as connection:
+        connection.execute(
+            update(delivery)
+            .where(delivery.c.id == sent.id)
+            .values(state="dead", attempts=3, last_status=550, last_error="no", version=4)
+        )
+        rows.add_attempt(
+            connection,
+            team_id=sent.team_id,
+            delivery_id=sent.id,
+            attempt=1,
+            created_at=NOW,
+            duration_ms=1,
+        )
+    planner = key_of(world.database, "planner")
+    first, second = (
+        client.get(f"{PATH}/{row.id}", headers=planner).json() for row in (sent, skipped)
+    )
+    own = ("id", "message_id", "run_id", "report_id", "created_at")
+    assert {k: v for k, v in first.items() if k not in own} == {
+        k: v for k, v in second.items() if k not in own
+    }
+    assert (first["state"], first["attempts"], first["attempt_log"]) == ("withheld", None, [])
+    assert client.get(f"{PATH}/{sent.id}", headers=planner).headers["etag"] == '"1"'
+    shown = {item["id"]: item for item in client.get(PATH, headers=planner).json()["items"]}
+    assert shown[str(sent.id)]["state"] == shown[str(skipped.id)]["state"] == "withheld"
+    assert shown[str(plain.id)]["state"] == "pending"
+    assert shown[str(open_rule.id)]["state"] == "skipped"
+    for state, seen, all_of_it in (
+        ("dead", [], [sent]),
+        ("skipped", [open_rule], [skipped, open_rule]),
+        ("pending", [plain], [plain]),
+    ):
+        found = client.get(PATH, params={"state": state}, headers=planner)
+        assert ids(found) == [str(row.id) for row in seen]
+        expected = {str(row.id) for row in all_of_it}
+        assert set(ids(client.get(PATH, params={"state": state}))) == expected
+    assert client.get(PATH, params={"state": "withheld"}).status_code == 400
+    for row in (sent, skipped):
+        for what in ("cancellation", "replay"):
+            answer = client.post(f"{PATH}/{row.id}/{what}", headers=planner)
+            problem_of(answer, "missing-scope")
+    assert client.get(f"{PATH}/{sent.id}").json()["attempts"] == 3
+
+
+def test_digests_and_lengths_of_files_with_money_are_withheld(client: Client, world: World) -> None:
+    money, plain = world.plan(
+        {**FOLDER, "include_costs": True}, FOLDER, made=world.store(realistic())
+    )
+    files = [{"name": "a.csv", "bytes": 5, "sha256": "00"}]
+    with world.database.write() as connection:
+        connection.execute(
+            update(delivery).values(
+                state="delivered", outcome={"team": "default", "folder": "x", "files": files}
+            )
+        )
+    planner = key_of(world.database, "planner")
+    hidden = [{"name": "a.csv", "bytes": None, "sha256": None}]
+    assert client.get(f"{PATH}/{money.id}", headers=planner).json()["files"] == hidden
+    assert client.get(f"{PATH}/{plain.id}", headers=planner).json()["files"] == files
+    assert client.get(f"{PATH}/{money.id}").json()["files"] == files
+    with world.database.write() as connection:
+        connection.execute(update(delivery).values(files_expire_at=NOW))
+        listed = {one.delivery_id: one.num_bytes for one in list_expired(connection, NOW)}
+    assert listed == {money.id: None, plain.id: 5}
+
+
+def test_answers_of_receivers_are_for_those_who_set_them_up(client: Client, world: World) -> None:
+    endpoint = world.endpoint("https://hooks.example.org/", include_costs=True)
+    hook = {"kind": "webhook", "endpoint_id": str(endpoint.id)}
+    money, plain = world.plan({**hook, "include_costs": True}, hook, made=world.store(realistic()))
+    with world.database.write() as connection:
+        for row in (money, plain):
+            rows.add_attempt(
+                connection,
+                team_id=row.team_id,
+                delivery_id=row.id,
+                attempt=1,
+                created_at=NOW,
+                duration_ms=1,
+                # A receiver that answers with what it was sent
+                answer="374898.08 EUR",
+            )
+
+    def answers(headers: dict[str, str] | None = None) -> list[str | None]:
+        found = (client.get(f"{PATH}/{row.id}", headers=headers) for row in (money, plain))
+        return [one.json()["attempt_log"][0]["answer"] for one in found]
+
+    assert answers() == ["374898.08 EUR"] * 2
+    assert answers(key_of(world.database, "planner")) == [None, "374898.08 EUR"]
+    assert answers(key_of(world.database, "viewer")) == [None, None]
+
+
+def test_the_trail_holds_no_digest_of_money(world: World) -> None:
+    """Equal digests for other amounts, reasons and states: trying them out finds nothing."""
+    rule = {"when": "on_change", "threshold": {"relative": 0.5}}
+    (row,) = world.plan({**MAIL, **rule}, made=world.store(realistic()))
+    with world.database.write() as connection:
+        deliveries.replay(connection, world.actor, row.id, now=NOW)
+        connection.execute(update(delivery).values(reason="other", state="skipped", attempts=7))
+        deliveries.replay(connection, world.actor, row.id, now=NOW)
+    with world.database.read() as connection:
+        digests = connection.execute(
+            select(audit_event.c.before_digest, audit_event.c.after_digest).where(
+                audit_event.c.action == "replay_delivery"
+            )
+        ).all()
+    assert len(digests) == 2
+    assert len({part for pair in digests for part in pair}) == 1
 
 
 def test_what_is_sent_again_or_called_off(

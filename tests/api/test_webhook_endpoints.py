@@ -185,9 +185,7 @@ def test_an_endpoint_that_had_money_is_guarded_by_its_log(
     problem_of(client.post(f"/v1/deliveries/{row.id}/replay", headers=planner), "missing-scope")
 
 
-def test_few_test_messages_wait_and_few_secrets_sign(
-    client: Client, problem_of: ProblemOf
-) -> None:
+def test_few_test_messages_wait_and_few_secrets_sign(client: Client, problem_of: ProblemOf) -> None:
     path = f"{PATH}/{made(client, url='https://127.0.0.1:1/')['id']}"
     for _ in range(3):
         assert client.post(f"{path}/test").status_code == 202

@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from service.cli.child_service import running_service
-from service.cli.history import bars
+from service.cli.history import _cell, bars
 from tests.cli.conftest import Program
 
 SCENARIO: dict[str, Any] = {
@@ -77,6 +77,25 @@ def test_csv_and_json_hold_the_numbers(trainard: Program, address: str) -> None:
     assert [row["batch_id"] for row in rows] == [row["batch_id"] for row in whole["items"]]
     assert (rows[0]["cost_of_loss_per_30_days"], rows[0]["run_id"]) == ("", "")
     assert "next_page_token" not in whole
+
+
+def test_a_name_that_a_spreadsheet_would_run_is_harmless(trainard: Program, address: str) -> None:
+    name = '=HYPERLINK("https://evil.example","x")'
+    item = {"custom_id": "a", "name": name, "scenario": SCENARIO}
+    body = {"name": "night", "start_on": "2026-12-02", "items": [item]}
+    for _ in range(2):
+        answer = httpx.post(
+            f"{address}/v1/scenario-batches", json=body, headers={"Prefer": "wait=30"}, timeout=60
+        )
+        assert answer.json()["state"] == "succeeded", answer.text
+    rows = list(
+        csv.DictReader(io.StringIO(shown(trainard, address, "--scenario", name, "--format", "csv")))
+    )
+    assert [row["scenario"] for row in rows] == [f"'{name}"] * 2
+    assert _cell("-12.50") == "-12.50"
+    assert [_cell(text) for text in ("+a", "-a", "@a", "-1-1", "\ta")] == [
+        *("'+a", "'-a", "'@a", "'-1-1", "'\ta")
+    ]
 
 
 def test_totals_say_what_they_leave_out(trainard: Program, address: str) -> None:

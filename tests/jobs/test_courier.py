@@ -10,6 +10,7 @@ from uuid import UUID
 
 import msgspec
 import pytest
+from cryptography.fernet import Fernet
 from msgspec import structs
 from sqlalchemy import select, update
 from standardwebhooks.webhooks import Webhook
@@ -22,7 +23,9 @@ from service.jobs.courier import Courier
 from service.jobs.delivery_attempts import DELAYS_S, LEASE_S, Claim, Sent, pause_s
 from service.jobs.duties import Duty
 from service.jobs.webhook_documents import EndpointChangeIn
+from service.jobs.webhook_secrets import Vault
 from service.settings import Deliveries, Settings
+from tests.api.access_keys import new_team
 from tests.jobs.delivery_worlds import DELIVERIES, NOW, World
 from tests.jobs.mailboxes import mail_server
 from tests.jobs.receivers import OK, answer, receiving
@@ -351,6 +354,117 @@ def test_a_slow_endpoint_does_not_hold_up_the_others(database: Database) -> None
     assert {row.state for row in world.rows()} == {"delivered"}
 
 
+def test_slow_receivers_of_a_team_hold_up_nobody_else(database: Database) -> None:
+    world, clock = World(database), Clock()
+    other = World(database, new_team(database, "other"))
+    made = world.store(realistic())
+    slow = [
+        {"kind": "webhook", "endpoint_id": str(world.endpoint(f"https://s{n}.org/").id)}
+        for n in range(8)
+    ]
+    folder = {"kind": "directory", "folder": "x"}
+    for _ in range(3):
+        world.plan(*slow * 2, made=made, run_id=world.new_run())
+    world.plan(*[folder] * 5, made=made, run_id=world.new_run())
+    release = threading.Event()
+    begun: list[tuple[UUID, str]] = []
+
+    def send(claim: Claim, _now: datetime) -> Sent:
+        begun.append((claim.delivery.team_id, claim.delivery.kind))
+        if claim.delivery.team_id == world.team_id:
+            release.wait(20)
+        return Sent(is_delivered=True)
+
+    sender = courier(database, clock, sender=send)
+    # A part of the places for webhooks, and one of those for folders
+    assert sender.start_due() == 8 + 2
+    assert sender.start_due() == 0
+    quick = other.endpoint("https://quick.org/")
+    # Later than all of them, and yet its turn
+    other.plan(
+        {"kind": "webhook", "endpoint_id": str(quick.id)}, folder, made=other.store(realistic())
+    )
+    assert sender.start_due() == 2
+    deadline = time.monotonic() + 10
+    while {row.state for row in other.rows()} != {"delivered"}:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    assert sender.start_due() == 0
+    release.set()
+    assert sender.wait(20)
+    assert sorted({kind for team, kind in begun if team == other.team_id}) == [
+        "directory",
+        "webhook",
+    ]
+    while deliver(sender):
+        pass
+    assert {row.state for row in world.rows()} == {"delivered"}
+
+
+def test_money_is_not_sent_to_an_endpoint_that_takes_none_any_more(database: Database) -> None:
+    """Whoever turned it so, and wherever it leads by now."""
+    world, clock = World(database), Clock()
+    row = world.webhook("https://hooks.example.org/x", include_costs=True)
+    deliver(courier(database, clock, sender=failing()))
+    assert world.row(row.id).state == "pending"
+    with database.write() as connection:
+        connection.execute(
+            update(webhook_endpoint).values(include_costs=False, url="https://evil.example.org/")
+        )
+    clock.on(5)
+    sent: list[Claim] = []
+
+    def note(claim: Claim, _now: datetime) -> Sent:
+        sent.append(claim)
+        return Sent(is_delivered=True)
+
+    assert deliver(courier(database, clock, sender=note)) == 0
+    found = world.row(row.id)
+    assert (found.state, found.last_error) == (
+        "canceled",
+        "the endpoint takes no money any more",
+    )
+    with database.write() as connection, pytest.raises(Exception, match="takes no money"):
+        deliveries.replay(connection, world.actor, row.id, now=clock.now)
+    assert sent == []
+
+
+def test_plain_secrets_are_encrypted_as_soon_as_there_is_a_key(database: Database) -> None:
+    world, clock = World(database), Clock()
+    key = Fernet.generate_key().decode()
+    encrypted = structs.replace(DELIVERIES, secrets_key=key)
+
+    def stored() -> list[list[dict[str, Any]]]:
+        with database.read() as connection:
+            return [row.secrets for row in endpoint_rows.list_secrets(connection)]
+
+    first = world.endpoint("https://hooks.example.org/x")
+    with database.write() as connection:
+        webhook_endpoints.rotate_secret(
+            connection, world.actor, first.id, SETTINGS, overlap_s=3_600, now=NOW
+        )
+    world.endpoint("https://hooks.example.org/y")
+    before = stored()
+    plain = [entry["secret"] for secrets in before for entry in secrets]
+    assert all(secret.startswith("whsec_") for secret in plain)
+    duty = Duty("courier", lambda _duty: False, every_s=1)
+    duty.stop()
+    courier(database, clock).act(duty)
+    assert stored() == before
+    for _ in range(2):
+        courier(database, clock, encrypted).act(duty)
+    after = stored()
+    assert not any(secret in repr(after) for secret in plain)
+    shown = [Vault(key).shown(entry["secret"]) for secrets in after for entry in secrets]
+    assert shown == plain
+    assert [[entry["expires_at"] for entry in secrets] for secrets in after] == [
+        [entry["expires_at"] for entry in secrets] for secrets in before
+    ]
+    with database.read() as connection:
+        actions = connection.scalars(select(audit_event.c.action)).all()
+    assert actions.count("encrypt_webhook_secrets") == 2
+
+
 def test_several_couriers_send_each_delivery_once(database: Database) -> None:
     world, clock = World(database), Clock()
     made = world.store(realistic())
@@ -544,7 +658,8 @@ def test_mail_goes_to_those_who_have_it_not(database: Database) -> None:
     assert [part["Message-ID"] for part in box.messages] == [f"<{row.message_id}@example.org>"] * 2
     narrow, nbsp = "\N{NARROW NO-BREAK SPACE}", "\N{NO-BREAK SPACE}"
     assert message["Subject"] == (
-        f"Nightly, Paris{nbsp}: budget dépassé, 625{narrow}297 heures-GPU perdues en 30 jours"
+        f"Nightly, Paris, 28 mars 2027, 03:00{nbsp}: budget dépassé, 625{narrow}297 heures-GPU "
+        "perdues en 30 jours"
     )
     stem = f"nightly-2027-03-28-0300-{world.run_id.hex[-12:]}"
     files = {
@@ -582,7 +697,7 @@ def test_mail_that_all_refuse_for_ever_is_dead_at_once(database: Database) -> No
         deliver(courier(database, clock, settings))
         assert world.row(row.id).state == "delivered"
     (message,) = box.messages
-    assert message["Subject"] == "Nightly, Paris: the run failed"
+    assert message["Subject"] == "Nightly, Paris, 28 Mar 2027, 03:00: the run failed"
     body = message.get_body(("plain",))
     assert body is not None
     assert "The run failed: no rate" in body.get_content()
@@ -623,11 +738,12 @@ def test_files_are_dropped_and_removed_in_time(database: Database, tmp_path: Pat
     found = world.row(row.id)
     assert (found.state, found.files_expire_at) == ("delivered", NOW + timedelta(days=30))
     stem = f"nightly-2027-03-28-0300-{world.run_id.hex[-12:]}"
-    folder = tmp_path / "finance" / "nightly"
+    folder = tmp_path / "default" / "finance" / "nightly"
     endings = ["forecast.focus.csv", "html", "json", "parquet", "sidecar.json"]
     assert sorted(path.name for path in folder.iterdir()) == [f"{stem}.{end}" for end in endings]
     sidecar = msgspec.json.decode((folder / f"{stem}.sidecar.json").read_bytes())
     assert (sidecar["message_id"], sidecar["includes_costs"]) == (row.message_id, True)
+    assert (sidecar["team"], sidecar["schedule"]) == ("default", "nightly")
     assert sidecar["scheduled_for"] == "2027-03-28T01:00:00Z"
     kept = {file["name"]: file for file in found.outcome["files"]}
     for file in sidecar["files"]:
@@ -652,7 +768,7 @@ def test_a_folder_that_is_away_is_tried_again(database: Database, tmp_path: Path
     clock.on(5)
     deliver(courier(database, clock, settings))
     assert world.row(row.id).state == "delivered"
-    (path,) = (tmp_path / "mounted-later" / "x").iterdir()
+    (path,) = (tmp_path / "mounted-later" / "default" / "x").iterdir()
     assert msgspec.json.decode(path.read_bytes())["reason"] == "The run failed: no rate"
 
 

@@ -11,6 +11,7 @@ from service.db.engine import Database
 from service.jobs.actors import Actor
 from service.jobs.delivery_plans import check
 from service.jobs.delivery_reasons import Decision, decide
+from service.jobs.delivery_rules import is_address
 from service.jobs.schedule_documents import DeliveryIn
 from service.reports.changes import change
 from service.reports.loss_report import BudgetOutcome, LossReport
@@ -385,3 +386,18 @@ def test_every_fault_of_what_a_schedule_asks_for_is_named(database: Database) ->
         ("/deliveries/6/to/2", "malformed_address"),
         ("/deliveries/6/to/3", "domain_not_allowed"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("address", "good"),
+    [
+        *((one, True) for one in ("ada@example.org", "o'brien+x@a-b.example.org", "a=b@x.org")),
+        *((one, False) for one in ("ada@localhost", "ada", "-oQ/tmp@b.org", '"a b"@b.org')),
+        *((one, False) for one in ("=?utf-8?q?a=0d=0aBcc=3ae=40x.org?=@b.org", "a=?b@x.org")),
+        *((one, False) for one in ("a b@x.org", "a@x.org\n", "a@x.org\r\nBcc: b", "a\0@x.org")),
+        *((one, False) for one in ("a@[127.0.0.1]", "a@x..org", "a@.org", "é@x.org", "a@x.org.")),
+        *((one, False) for one in ("<a@x.org>", "a@x.org,b@x.org", "a@b@x.org", "a@-x.org")),
+    ],
+)
+def test_addresses_are_plain(address: str, *, good: bool) -> None:
+    assert is_address(address) == good

@@ -94,7 +94,7 @@ def test_so_many_runs_of_a_schedule_may_wait(sqlite_database: Database) -> None:
             runs.run_now(connection, Actor(), "nightly", SLOT)
             if number % 20 == 0:
                 # Of those that somebody has begun by hand fewer may.
-                with pytest.raises(ConflictError, match="^20 runs .*begun by hand wait"):
+                with pytest.raises(ConflictError, match=r"^20 runs .*begun by hand wait"):
                     runs.run_now(connection, Actor(), "nightly", SLOT)
                 connection.execute(update(schedule_run).values(kind="scheduled"))
         with pytest.raises(UnavailableError, match="100 runs of the schedule 'nightly' wait"):
