@@ -8,6 +8,7 @@ import msgspec
 import rich_click as click
 
 from service.cli.report_following import (
+    ENDINGS_TEXT,
     REPORTS,
     check_output,
     language_option,
@@ -18,6 +19,8 @@ from service.cli.report_following import (
 from service.cli.service_answers import Document, answered, reached
 from service.cli.submission_options import post_once, url_option
 from service.jobs.schedule_documents import Language, ReportFormat
+from service.reports.charts import printable
+from service.reports.language import words
 from service.reports.tables import Heading, text_table
 
 format_option = click.option(
@@ -55,11 +58,25 @@ def list_command(*, schedule: str | None, batch: UUID | None, limit: int, url: s
     with reached(url) as client:
         page = answered(client.get(REPORTS, params=query), "the list")
     rows = [
-        [report["id"], report["created_at"][:16], report["state"], report["name"]]
+        [
+            report["id"],
+            report["created_at"][:16].replace("T", " "),
+            report["state"],
+            _slot(report),
+            printable(report["name"]),
+        ]
         for report in page["items"]
     ]
-    headings = [Heading(name, words=True) for name in ("report", "asked for", "state", "name")]
+    headings = [
+        Heading(name, words=True) for name in ("report", "asked for", "state", "slot", "name")
+    ]
     click.echo(text_table(headings, rows) if rows else "There are no reports.")
+
+
+def _slot(report: Document) -> str:
+    """The local time of the run's slot; empty where it is of no run."""
+    local = report.get("local_time")
+    return f"{words('en').numbers.local(local)} ({report['zone']})" if local else ""
 
 
 @command.command("show")
@@ -80,7 +97,7 @@ def show_command(*, report: UUID, language: Language | None, url: str) -> None:
     type=click.Path(dir_okay=False, path_type=Path),
     required=True,
     metavar="FILE",
-    help="Where it goes, e.g. `loss.html`.",
+    help=f"Where it goes, e.g. `loss.html`; it ends in {ENDINGS_TEXT}, or give --format.",
 )
 @format_option
 @language_option
@@ -89,10 +106,11 @@ def save_command(
     *, report: UUID, output: Path, chosen: str | None, language: Language | None, url: str
 ) -> None:
     """Save a report as HTML, JSON, CSV, Parquet or FOCUS."""
-    check_output(output, chosen=chosen)
+    check_output(output, chosen=chosen, advice=": give --format")
     with reached(url) as client:
         made(client, str(report))
-        save(client, str(report), output, chosen=chosen, language=language)
+        said = language or "en"
+        save(client, str(report), output, chosen=chosen, language=language, said=said)
 
 
 @command.command("make")

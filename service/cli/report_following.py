@@ -13,6 +13,7 @@ from rich.console import Console
 
 from service.cli.service_answers import Document, answered
 from service.jobs.schedule_documents import Language
+from service.reports.language import words
 from service.reports.loss_report import LossReport
 from service.reports.report_formats import FORMATS
 from service.reports.report_text import report_text
@@ -23,6 +24,9 @@ ASK_EVERY_S: Final = 0.25
 GIVE_UP_S: Final = 120.0
 ENDED: Final = ("succeeded", "failed")
 LANGUAGES: Final = ("en", "fr")
+# Of files, and the format that each stands for; the longer before what it ends in itself
+ENDINGS: Final = {".focus.csv": "focus"} | {f".{name}": name for name in FORMATS if name != "focus"}
+ENDINGS_TEXT: Final = ".html, .json, .csv, .parquet or .focus.csv"
 
 language_option = click.option(
     "--language",
@@ -78,7 +82,9 @@ def show(client: httpx.Client, report: Document, language: Language | None) -> L
     said = language or report["language"]
     click.echo(report_text(found, said).rstrip())
     address = str(client.base_url).rstrip("/")
-    click.echo(f"\nReport {report['id']}: {address}{report['content_url']}?format=html")
+    spoken = words(said)
+    url = f"{address}{report['content_url']}?format=html"
+    click.echo("\n" + spoken.say("line_report", id=report["id"], address=url))
     return found
 
 
@@ -89,8 +95,12 @@ def save(
     *,
     chosen: str | None,
     language: Language | None,
+    said: Language = "en",
 ) -> None:
-    """Write the report into a file, whole or not at all; the format is what its name ends in."""
+    """Write the report into a file, whole or not at all; the format is what its name ends in.
+
+    `language` is that of the file, None for the report's own; `said` that of what is printed.
+    """
     named = chosen or _format_of(output)
     query = {"format": named} | ({"language": language} if language else {})
     response = client.get(f"{REPORTS}/{report_id}/content", params=query)
@@ -99,24 +109,26 @@ def save(
     part = Path(f"{output}.part")
     part.write_bytes(response.content)
     part.replace(output)
-    click.echo(f"{output}: {len(response.content):,} bytes".replace(",", " "))
+    spoken = words(said)
+    size = spoken.numbers.count(len(response.content))
+    click.echo(spoken.say("line_saved", file=output, size=size))
 
 
-def check_output(output: Path | None, *, chosen: str | None) -> None:
-    """Refuse a file that cannot be written, before anything is computed for it."""
+def check_output(output: Path | None, *, chosen: str | None, advice: str = "") -> None:
+    """Refuse a file that cannot be written, before anything is computed for it.
+
+    `advice` says what else there is for a name with another ending.
+    """
     if output is None:
         return
     if not output.parent.is_dir():
         raise click.UsageError(f"there is no folder {output.parent}")
     if chosen is None:
-        _format_of(output)
+        _format_of(output, advice)
 
 
-def _format_of(output: Path) -> str:
-    ending = output.name.rpartition(".")[2].lower()
-    if output.name.lower().endswith(".focus.csv"):
-        return "focus"
-    if ending not in FORMATS:
-        known = ", ".join(f".{shape.extension}" for shape in FORMATS.values())
-        raise click.UsageError(f"{output} ends in none of {known}: give --format")
-    return ending
+def _format_of(output: Path, advice: str = "") -> str:
+    for ending, name in ENDINGS.items():
+        if output.name.lower().endswith(ending):
+            return name
+    raise click.UsageError(f"{output} ends in none of {ENDINGS_TEXT}{advice}")

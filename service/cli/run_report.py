@@ -14,6 +14,7 @@ from service.cli.batch_following import follow
 from service.cli.batch_waiting import EXIT_CODES, INTERRUPTED, progress_bar
 from service.cli.faults import refuse
 from service.cli.report_following import (
+    ENDINGS_TEXT,
     REPORTS,
     check_output,
     language_option,
@@ -26,6 +27,7 @@ from service.cli.service_answers import Document, reached
 from service.cli.submission_options import post_once, url_option
 from service.errors import FieldFault
 from service.jobs.schedule_documents import Language
+from service.reports.language import Words, words
 from service.reports.loss_report import BudgetOutcome
 
 BATCHES: Final = "/v1/scenario-batches"
@@ -85,7 +87,7 @@ class MoneyType(click.ParamType[Document]):
     "output",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="Save the report too: .html, .json, .csv, .parquet or .focus.csv.",
+    help=f"Save the report too: {ENDINGS_TEXT}.",
 )
 @language_option
 @url_option
@@ -136,10 +138,11 @@ def command(  # noqa: PLR0913 - one argument an option
             click.echo("\nNo longer waiting; it goes on.", err=True)
             sys.exit(INTERRUPTED)
         found = show(client, report, language)
+        said = words(language or report["language"])
         if output is not None:
-            save(client, report_id, output, chosen=None, language=language)
+            save(client, report_id, output, chosen=None, language=language, said=said.language)
     if judges:
-        _judge(found.budget)
+        _judge(found.budget, said)
     sys.exit(EXIT_CODES.get(state, NOT_COMPUTED))
 
 
@@ -191,16 +194,19 @@ def _refuse_no_json(text: bytes, source: str) -> None:
         refuse(source, [FieldFault(pointer="", code="malformed_json", detail=detail)])
 
 
-def _judge(outcome: BudgetOutcome | None) -> None:
+def _judge(outcome: BudgetOutcome | None, said: Words) -> None:
     """End the program unless the budget is kept."""
     if outcome is None:
-        click.echo("Not judged: there is no budget.", err=True)
+        click.echo(said.say("judged_none"), err=True)
         sys.exit(NOT_JUDGED)
     if outcome.status == "over":
-        click.echo("Over budget.", err=True)
+        click.echo(said.say("judged_over"), err=True)
         sys.exit(OVER_BUDGET)
     if outcome.status != "within":
-        click.echo(f"Not judged: the budget is {outcome.status}.", err=True)
+        reason = outcome.reason_unknown
+        why = f" ({said.name('reason_unknown', reason)})" if reason else ""
+        status = said.say(f"budget_{outcome.status}")
+        click.echo(said.say("judged_not", status=status, why=why), err=True)
         sys.exit(NOT_JUDGED)
 
 

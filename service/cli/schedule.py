@@ -102,6 +102,20 @@ def create_command(
     For example:
 
         trainard schedule create nightly.json --validate-only
+
+    FILE says when it runs, what it computes, and what becomes of it; such as:
+
+        {
+          "slug": "nightly",
+          "name": "Nightly what-if",
+          "cron": "30 2 * * *",
+          "zone": "Europe/Paris",
+          "batch": {"items": [{"custom_id": "prod", "profile": "h100"}]},
+          "budget": {"gpu_hours_lost_per_30_days": 200000},
+          "deliveries": [{"kind": "directory", "folder": "nightly"}]
+        }
+
+    All its fields are described under ScheduleIn in the service's /openapi.json.
     """
     source, body = _name(file), file.read()
     _require_json(source, body)

@@ -2,7 +2,7 @@
 
 import sys
 from datetime import datetime
-from typing import get_args
+from typing import Final, get_args
 from uuid import UUID, uuid4
 
 import httpx
@@ -91,6 +91,15 @@ def cancel_run_command(*, slug: str, run: UUID, url: str) -> None:
     with reached(url) as client:
         canceled = answered(client.post(path_of(slug, f"/runs/{run}/cancellation")), slug)
     click.echo(formats.run_line(canceled))
+
+
+# What fields of a backfill are called here
+OPTIONS: Final = {
+    "first_on": "--from",
+    "last_on": "--to",
+    "max_running": "--max-running",
+    "newest_first": "--newest-first",
+}
 
 
 @click.command("backfill")
@@ -193,7 +202,8 @@ def _posted(
         return answered(client.post(path, headers=headers), source)
     headers["Content-Type"] = "application/json"
     content = msgspec.json.encode(body)
-    return answered(client.post(path, content=content, headers=headers, params=query), source)
+    response = client.post(path, content=content, headers=headers, params=query)
+    return answered(response, source, OPTIONS)
 
 
 def _run_lines(client: httpx.Client, run: Document) -> list[str]:

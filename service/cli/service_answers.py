@@ -1,8 +1,10 @@
 """A running service as commands use it: reached or not, and what it refuses, in plain lines."""
 
 import json
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import httpx
@@ -35,27 +37,37 @@ def reached(address: str) -> Iterator[httpx.Client]:
         ) from error
 
 
-def answered(response: httpx.Response, source: str) -> Document:
+def answered(
+    response: httpx.Response, source: str, options: Mapping[str, str] | None = None
+) -> Document:
     """The answer's document.
 
     What is wrong with what was sent ends the program with every fault (code 2), anything else
-    with the sentence of the problem (code 1).
+    with the sentence of the problem (code 1). `options` are what fields are called on the command
+    line, where that is not their name.
     """
+    called = partial(_called, options or {})
     found = _document(response)
     if response.is_success:
         return found
     faults = [
         FieldFault(
-            pointer=fault.get("pointer") or fault.get("parameter") or "",
+            pointer=called(fault.get("pointer") or fault.get("parameter") or ""),
             code=fault["code"],
-            detail=fault["detail"],
+            detail=called(fault["detail"]),
         )
         for fault in found.get("errors", [])
     ]
     if response.status_code in {400, 422} and faults:
         refuse(source, faults)
-    sentence = found.get("detail") or f"it answered {response.status_code}"
+    sentence = called(found.get("detail") or f"it answered {response.status_code}")
     raise click.ClickException(f"{response.request.url}: {sentence}{advice(response)}")
+
+
+def _called(options: Mapping[str, str], text: str) -> str:
+    for field, option in options.items():
+        text = re.sub(rf"/?\b{field}\b", option, text)
+    return text
 
 
 def _document(response: httpx.Response) -> Document:

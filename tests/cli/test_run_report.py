@@ -14,6 +14,7 @@ from tests.cli.test_report import NOWHERE, batch_of, post
 from tests.jobs.batch_bodies import SEED, item
 
 FAIL = "--fail-over-budget"
+NBSP = "\N{NO-BREAK SPACE}"
 FAILING = {"path": "slow_groups.0.count", "values": [1, 2000]}
 
 
@@ -43,7 +44,18 @@ def a_file(tmp_path: Path, **changes: Any) -> str:
         (("--budget-gpu-hours", "176008", FAIL), 5, "Over budget.\n"),
         (("--budget-gpu-hours", "176008"), 0, ""),
         # It asks for no currency, so no rate prices it.
-        (("--budget-cost", "1000000EUR", FAIL), 6, "Not judged: the budget is unknown.\n"),
+        (
+            ("--budget-cost", "1000000EUR", FAIL),
+            6,
+            "Not judged: the budget is not known (not all days have a rate).\n",
+        ),
+        (
+            ("--budget-cost", "1000000EUR", FAIL, "--language", "fr"),
+            6,
+            f"Non jugé{NBSP}: le budget est inconnu (tous les jours n’ont pas de tarif).\n",  # noqa: RUF001 - French
+        ),
+        ((FAIL, "--language", "fr"), 6, f"Non jugé{NBSP}: il n’y a pas de budget.\n"),  # noqa: RUF001 - French
+        (("--budget-gpu-hours", "1", FAIL, "--language", "fr"), 5, "Budget dépassé.\n"),
         (("--budget-cost", "1EUR", "--budget-gpu-hours", "1", FAIL), 5, "Over budget.\n"),
     ],
 )
@@ -55,7 +67,32 @@ def test_a_build_fails_by_its_budget(
     assert (done.returncode, rest) == (code, said), done.stderr
     assert begun.startswith("Batch ")
     assert begun.endswith(" has begun")
-    assert "Lost in 30 days: 176" in done.stdout
+    lost = f"Perdu en 30 jours{NBSP}: 176" if "fr" in options else "Lost in 30 days: 176"
+    assert lost in done.stdout
+
+
+def test_french_is_spoken_to_the_end(trainard: Program, address: str, tmp_path: Path) -> None:
+    output = tmp_path / "perte.html"
+    done = trainard(
+        *("run-report", "--batch", a_file(tmp_path), "--language", "fr"),
+        *("--save", str(output), "--url", address),
+    )
+    assert done.returncode == 0, done.stderr
+    report, saved = done.stdout.rstrip().split("\n")[-2:]
+    assert report.startswith("Rapport 0")
+    assert f"{NBSP}: {address}/v1/reports/" in report
+    size = f"{output.stat().st_size:,}".replace(",", "\N{NARROW NO-BREAK SPACE}")
+    assert saved == f"{output}{NBSP}: {size} octets"
+
+
+def test_an_unknown_ending_is_told_with_those_there_are(trainard: Program, tmp_path: Path) -> None:
+    output = str(tmp_path / "loss.pdf")
+    done = trainard("run-report", "nightly", "--save", output)
+    assert done.returncode == 2
+    said = " ".join(done.stderr.replace("\N{BOX DRAWINGS LIGHT VERTICAL}", " ").split())
+    for ending in (".html", ".json", ".csv", ".parquet", ".focus.csv"):
+        assert ending in said
+    assert "--format" not in said
 
 
 def test_a_batch_is_compared_and_its_report_saved(

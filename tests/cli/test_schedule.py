@@ -7,12 +7,16 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import msgspec
 import pytest
 
 from service.cli.child_service import running_service
 from service.cli.schedule_following import backfill_exit_code, run_exit_code
+from service.jobs.schedule_documents import DeliveryIn
 from service.jobs.zone_data import TZDATA_VERSION
 from tests.cli.conftest import Program
+from tests.cli.test_report import post
+from tests.jobs.batch_bodies import SEED
 from tests.jobs.schedule_bodies import body
 
 # Its first slot comes in years.
@@ -47,6 +51,22 @@ def make(trainard: Program, address: str, tmp_path: Path) -> Any:
         return found
 
     return made
+
+
+def test_the_example_in_the_help_is_a_schedule(
+    trainard: Program, address: str, tmp_path: Path
+) -> None:
+    lines = trainard("schedule", "create", "--help").stdout.splitlines()
+    shown = [line.strip() for line in lines]
+    example = json.loads("".join(shown[shown.index("{") : shown.index("}") + 1]))
+    # This service delivers to no folder.
+    deliveries = example.pop("deliveries")
+    assert msgspec.convert(deliveries, list[DeliveryIn])
+    profile = {"slug": "h100", "name": "H100", "gpu_type": "H100", "defaults": SEED}
+    post(address, "/v1/cluster-profiles", profile)
+    path = write(tmp_path, example)
+    done = trainard("schedule", "create", path, "--validate-only", "--url", address)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_a_schedule_from_its_file_to_its_end(
@@ -202,7 +222,11 @@ def test_a_backfill_is_tried_dry_and_then_waited_for(
     every = json.loads(trainard("schedule", "backfill", "past", *days, *options).stdout)
     assert (every["slots_run"], every["points_total"]) == (3, 3)
     backwards = ("--from", "2026-10-26", "--to", "2026-10-24", "--url", address)
-    assert trainard("schedule", "backfill", "past", *backwards).returncode == 2
+    refused = trainard("schedule", "backfill", "past", *backwards)
+    assert refused.returncode == 2
+    assert "--to" in refused.stderr
+    assert "first_on" not in refused.stderr
+    assert "last_on" not in refused.stderr
 
 
 def test_a_backfill_that_is_held_is_canceled(trainard: Program, address: str, make: Any) -> None:
