@@ -3,7 +3,7 @@
 from service.reports.charts import Bar
 from service.reports.headline_view import past_name
 from service.reports.language import Words
-from service.reports.loss_report import LossReport, Mover, ProfileTotal, ReportItem, ReportRemedy
+from service.reports.loss_report import LossReport, Mover, ProfileLoss, ReportItem, ReportRemedy
 from service.reports.report_view import (
     MAX_ITEMS,
     Cell,
@@ -278,12 +278,12 @@ def _range(words: Words, item: ReportItem) -> Cell:
     return Cell(f"{hours(words, low, error)} – {hours(words, high, error)}")  # noqa: RUF001 - a range
 
 
-def _profiles(report: LossReport) -> list[ProfileTotal]:
+def _profiles(report: LossReport) -> list[ProfileLoss]:
     """Where there is a baseline and more than one profile; the largest first."""
     return report.profiles if report.baseline and len(report.profiles) > 1 else []
 
 
-def _profile_name(words: Words, row: ProfileTotal) -> str:
+def _profile_name(words: Words, row: ProfileLoss) -> str:
     return row.profile or words.say("without_profile")
 
 

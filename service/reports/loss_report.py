@@ -231,7 +231,7 @@ class Mover(Struct, frozen=True, kw_only=True):
     main_cause: VolumeCause | None
 
 
-class ProfileTotal(Struct, frozen=True, kw_only=True):
+class ProfileLoss(Struct, frozen=True, kw_only=True):
     """The items of one profile on both sides, on 30 days; all profiles add up to the headline."""
 
     profile: Annotated[str | None, Meta(description="Null: inline scenarios.")]
@@ -316,4 +316,4 @@ class LossReport(Struct, frozen=True, kw_only=True):
     warnings: list[ReportNotice]
     budget: BudgetOutcome | None
     reproduce: Reproduce
-    profiles: list[ProfileTotal] = []
+    profiles: list[ProfileLoss] = []

@@ -3,19 +3,19 @@
 import math
 from collections import Counter
 
-from service.reports.loss_report import ProfileTotal
+from service.reports.loss_report import ProfileLoss
 from service.reports.report_sides import Paired, ReportedItem, ReportSide
 
 
 def profile_totals(
     new: ReportSide, past: ReportSide | None, paired: Paired | None
-) -> list[ProfileTotal]:
+) -> list[ProfileLoss]:
     """One row a profile, the largest loss first; null stands for what has no profile."""
     new_of = _by_profile(new)
     past_of = {} if past is None else _by_profile(past)
     appeared, gone, failed, returned = _counted(paired)
     rows = [
-        ProfileTotal(
+        ProfileLoss(
             profile=profile,
             items=len(new_of.get(profile, [])),
             gpu_hours_lost_per_30_days=_lost(new_of.get(profile, [])),

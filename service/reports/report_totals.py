@@ -13,7 +13,7 @@ from service.reports.loss_report import (
     Headline,
     Mover,
     MoverKind,
-    ProfileTotal,
+    ProfileLoss,
     ReportItem,
     VolumeCause,
     WaterfallStep,
@@ -47,7 +47,7 @@ class ReportNumbers(Struct, frozen=True, kw_only=True):
     waterfall: list[WaterfallStep]
     items: list[ReportItem]
     movers: list[Mover]
-    profiles: list[ProfileTotal]
+    profiles: list[ProfileLoss]
 
 
 class Compared(Struct, frozen=True, kw_only=True):

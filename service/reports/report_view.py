@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from service.reports.charts import Bar, printable
 from service.reports.language import Words
-from service.reports.loss_report import Headline, LossReport, ProfileTotal, ReportItem, VolumeCause
+from service.reports.loss_report import Headline, LossReport, ProfileLoss, ReportItem, VolumeCause
 from service.reports.money import CostStatus, Money
 
 Align = Literal["text", "number"]
@@ -168,7 +168,7 @@ def _number(text: str) -> int | float | None:
     return read if is_number and math.isfinite(read) else None
 
 
-def on_one_side(words: Words, counts: Headline | ProfileTotal) -> str:
+def on_one_side(words: Words, counts: Headline | ProfileLoss) -> str:
     """How many items have numbers on one side only, and why."""
     numbers = {
         "appeared": counts.items_appeared,

@@ -16,7 +16,7 @@ from service.reports.loss_report import (
     Headline,
     LossReport,
     PricedDays,
-    ProfileTotal,
+    ProfileLoss,
     ReportItem,
     ReportNotice,
     ReportRun,
@@ -80,11 +80,11 @@ def realistic() -> LossReport:
     return _report(items)
 
 
-def profiles_of(items: list[ReportItem]) -> list[ProfileTotal]:
+def profiles_of(items: list[ReportItem]) -> list[ProfileLoss]:
     """Of items that stand on both sides, or have no numbers on either."""
     known = [item for item in items if item.missing is None]
     rows = [
-        ProfileTotal(
+        ProfileLoss(
             profile=profile,
             items=sum(item.profile == profile for item in known),
             gpu_hours_lost_per_30_days=math.fsum(

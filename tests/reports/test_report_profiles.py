@@ -2,7 +2,7 @@
 
 import math
 
-from service.reports.loss_report import ProfileTotal
+from service.reports.loss_report import ProfileLoss
 from service.reports.report_profiles import profile_totals
 from service.reports.report_sides import paired
 from tests.reports.report_rows import item, missing, point, side
@@ -40,7 +40,7 @@ def test_all_items_of_both_sides_are_added() -> None:
 
 def test_without_a_past_there_is_only_now() -> None:
     assert profile_totals(side(item("a")), None, None) == [
-        ProfileTotal(
+        ProfileLoss(
             profile="prod",
             items=1,
             gpu_hours_lost_per_30_days=100.0,
