@@ -21,6 +21,7 @@ from service.api.openapi_parts import (
     Part,
     problem_responses,
 )
+from service.api.openapi_webhooks import webhooks
 from service.api.problems import Problem
 from service.api.versions import PRODUCT_VERSION
 from service.model.fields import Scenario
@@ -48,6 +49,7 @@ def document(app: Litestar) -> Part:
         "servers": [{"url": "/"}],
         "tags": [{"name": name, "description": text} for name, text in TAGS],
         "paths": paths,
+        "webhooks": webhooks(schemas.of),
         "components": {
             "headers": HEADERS,
             "responses": problem_responses(PROBLEM),

@@ -26,18 +26,26 @@ class BackfillIn(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     - `deliver`: whether each run is delivered as one of the night is.
     """
 
-    first_on: Annotated[date, Meta(examples=["2026-11-01"])]
+    first_on: Annotated[
+        date, Meta(description="First day, of the schedule's zone.", examples=["2026-11-01"])
+    ]
     last_on: Annotated[
         date,
         Meta(
-            description="Both are days of the schedule's zone, and both are included.",
+            description="Last day, of the schedule's zone and included, as the first is.",
             examples=["2026-11-28"],
         ),
     ]
-    reprocess: Reprocess = "none"
-    newest_first: bool = False
-    max_running: Annotated[int, Meta(ge=1, le=50)] = 4
-    deliver: bool = False
+    reprocess: Annotated[
+        Reprocess, Meta(description="Which slots are run again beside those never computed.")
+    ] = "none"
+    newest_first: Annotated[bool, Meta(description="Begin with the newest slot.")] = False
+    max_running: Annotated[
+        int, Meta(ge=1, le=50, description="How many of its batches compute at a time.")
+    ] = 4
+    deliver: Annotated[bool, Meta(description="Deliver each run by the schedule's deliveries.")] = (
+        False
+    )
 
 
 class PlannedSlot(Struct, frozen=True, kw_only=True):

@@ -54,15 +54,22 @@ Zone = Annotated[
 class BatchTemplate(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The batch that each run submits; a profile by slug is that of the day, unless pinned."""
 
-    items: Annotated[list[BatchItemIn], Meta(min_length=1)]
-    currency: Currency | None = None
+    items: Annotated[
+        list[BatchItemIn],
+        Meta(min_length=1, description="Grids of scenarios, as a batch has them."),
+    ]
+    currency: Annotated[
+        Currency | None, Meta(description="Of the costs; null: the batch has no costs.")
+    ] = None
     metadata: Annotated[
         dict[
             Annotated[str, Meta(min_length=1, max_length=64)], Annotated[str, Meta(max_length=512)]
         ],
-        Meta(max_length=16),
+        Meta(max_length=16, description="Labels that each batch gets."),
     ] = {}
-    priority: Priority = DEFAULT_PRIORITY
+    priority: Annotated[Priority, Meta(description="1 is computed first, 9 last.")] = (
+        DEFAULT_PRIORITY
+    )
     reuse: Annotated[
         bool, Meta(description="Take over stored results of equal inputs and model version.")
     ] = True
@@ -79,7 +86,7 @@ class NamedRun(
 ):
     """Compare with one run of the schedule for ever."""
 
-    run_id: UUID
+    run_id: Annotated[UUID, Meta(description="A run of the same schedule.")]
 
 
 class DatedRun(
@@ -87,7 +94,9 @@ class DatedRun(
 ):
     """Compare with the newest run whose slot lies on or before a day (of the schedule's zone)."""
 
-    on: Annotated[date, Meta(examples=["2026-12-01"])]
+    on: Annotated[
+        date, Meta(description="Last day of the slot that counts.", examples=["2026-12-01"])
+    ]
 
 
 Baseline = PreviousRun | NamedRun | DatedRun
@@ -99,14 +108,24 @@ class Budget(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     A budget of money needs costs:read, and its outcome is withheld from those without.
     """
 
-    gpu_hours_lost_per_30_days: Hours | None = None
-    cost_of_loss_per_30_days: Money | None = None
+    gpu_hours_lost_per_30_days: Annotated[
+        Hours | None, Meta(description="GPU-hours that may be lost in 30 days.")
+    ] = None
+    cost_of_loss_per_30_days: Annotated[
+        Money | None,
+        Meta(
+            description="What the loss of 30 days may cost. Days without a rate are in no sum: "
+            "what has one may be over the budget by itself, else the outcome is unknown."
+        ),
+    ] = None
 
 
 class ChangeThreshold(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How far the 30-day loss must move against the baseline; whichever is passed first counts."""
 
-    gpu_hours_lost_per_30_days: Hours | None = None
+    gpu_hours_lost_per_30_days: Annotated[
+        Hours | None, Meta(description="By how many GPU-hours it must have moved, up or down.")
+    ] = None
     relative: Annotated[
         Fraction | None, Meta(description="Of the baseline's loss; 0.05 is five percent.")
     ] = None
@@ -121,9 +140,16 @@ class _Delivery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     - `include_costs`: whether money may stand in it; to say so needs costs:read.
     """
 
-    when: Literal["always", "not_empty", "on_change"] = "always"
-    threshold: ChangeThreshold | None = None
-    include_costs: bool = False
+    when: Annotated[
+        Literal["always", "not_empty", "on_change"], Meta(description="After which runs.")
+    ] = "always"
+    threshold: Annotated[
+        ChangeThreshold | None,
+        Meta(description="For `on_change`; null: whenever the loss moved at all."),
+    ] = None
+    include_costs: Annotated[
+        bool, Meta(description="Whether money may stand in it; to say so needs costs:read.")
+    ] = False
     language: Annotated[
         Language | None, Meta(description="Default: that of the schedule's report.")
     ] = None
@@ -132,7 +158,7 @@ class _Delivery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 class WebhookDelivery(_Delivery, frozen=True, kw_only=True, tag_field="kind", tag="webhook"):
     """Tell a webhook endpoint (ids, headline numbers and links, signed)."""
 
-    endpoint_id: UUID
+    endpoint_id: Annotated[UUID, Meta(description="A webhook endpoint of the team.")]
 
 
 class EmailDelivery(_Delivery, frozen=True, kw_only=True, tag_field="kind", tag="email"):
@@ -140,9 +166,16 @@ class EmailDelivery(_Delivery, frozen=True, kw_only=True, tag_field="kind", tag=
 
     to: Annotated[
         list[Annotated[str, Meta(min_length=3, max_length=254)]],
-        Meta(min_length=1, max_length=MAX_RECIPIENTS),
+        Meta(
+            min_length=1,
+            max_length=MAX_RECIPIENTS,
+            description="Addresses, of the domains that the service sends to.",
+            examples=[["finance@example.org"]],
+        ),
     ]
-    attach: Annotated[list[ReportFormat], Meta(max_length=5)] = []
+    attach: Annotated[
+        list[ReportFormat], Meta(max_length=5, description="The report as files of these formats.")
+    ] = []
 
 
 class DirectoryDelivery(_Delivery, frozen=True, kw_only=True, tag_field="kind", tag="directory"):
@@ -157,9 +190,10 @@ class DirectoryDelivery(_Delivery, frozen=True, kw_only=True, tag_field="kind", 
             examples=["finance/nightly"],
         ),
     ]
-    formats: Annotated[list[ReportFormat], Meta(min_length=1, max_length=5)] = field(
-        default_factory=lambda: ["html"]
-    )
+    formats: Annotated[
+        list[ReportFormat],
+        Meta(min_length=1, max_length=5, description="A file each, and a sidecar that names them."),
+    ] = field(default_factory=lambda: ["html"])
     keep_days: Annotated[
         int, Meta(ge=0, le=36_500, description="Files are removed after so many days; 0: never.")
     ] = 0
@@ -171,7 +205,9 @@ DeliveryIn = WebhookDelivery | EmailDelivery | DirectoryDelivery
 class ReportSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What the report of a run is like."""
 
-    language: Language = "en"
+    language: Annotated[
+        Language, Meta(description="In which it is shown unless asked otherwise.")
+    ] = "en"
     remedies: Annotated[
         bool, Meta(description="Rank remedies for the scenarios that lose most.")
     ] = True
@@ -193,22 +229,51 @@ class ScheduleIn(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
       `slot` (which makes a difference for backfills).
     """
 
-    slug: Slug
-    name: Name
+    slug: Annotated[Slug, Meta(description="Its name in paths; it stays as it is.")]
+    name: Annotated[Name, Meta(description="What its reports and messages are called.")]
     cron: Cron
     zone: Zone
-    batch: BatchTemplate
-    start_in_days: Annotated[int, Meta(ge=-3_660, le=3_660)] = 0
-    baseline: Baseline | None = PreviousRun()
-    misfire_policy: MisfirePolicy = "run_latest"
-    misfire_max_runs: Annotated[int, Meta(ge=1, le=1_000)] = 10
-    misfire_grace_s: Annotated[int, Meta(ge=1, le=86_400)] = 300
-    concurrency_policy: ConcurrencyPolicy = "queue"
-    profiles_as_of: Literal["newest", "slot"] = "newest"
-    report: ReportSettings = ReportSettings()
-    deliveries: Annotated[list[DeliveryIn], Meta(max_length=MAX_DELIVERIES)] = []
-    budget: Budget | None = None
-    paused: bool = False
+    batch: Annotated[BatchTemplate, Meta(description="What each run computes.")]
+    start_in_days: Annotated[
+        int,
+        Meta(
+            ge=-3_660,
+            le=3_660,
+            description="First day of the loss window, in days from the slot's day.",
+        ),
+    ] = 0
+    baseline: Annotated[
+        Baseline | None, Meta(description="What each run is compared with; null: with nothing.")
+    ] = PreviousRun()
+    misfire_policy: Annotated[
+        MisfirePolicy, Meta(description="What becomes of slots that were missed.")
+    ] = "run_latest"
+    misfire_max_runs: Annotated[
+        int, Meta(ge=1, le=1_000, description="How many missed slots `run_all` runs at most.")
+    ] = 10
+    misfire_grace_s: Annotated[
+        int, Meta(ge=1, le=86_400, description="Seconds after which a slot counts as missed.")
+    ] = 300
+    concurrency_policy: Annotated[
+        ConcurrencyPolicy, Meta(description="What becomes of a slot while a run has not ended.")
+    ] = "queue"
+    profiles_as_of: Annotated[
+        Literal["newest", "slot"],
+        Meta(description="Which revision of a profile counts that the batch does not pin."),
+    ] = "newest"
+    report: Annotated[ReportSettings, Meta(description="What its reports are like.")] = (
+        ReportSettings()
+    )
+    deliveries: Annotated[
+        list[DeliveryIn],
+        Meta(max_length=MAX_DELIVERIES, description="To whom each report goes, and when."),
+    ] = []
+    budget: Annotated[
+        Budget | None, Meta(description="How much may be lost; null: there is none.")
+    ] = None
+    paused: Annotated[
+        bool, Meta(description="Whether it waits until it is resumed; no slot comes meanwhile.")
+    ] = False
 
 
 # What is to be another, each field as a whole; what is not given stays.

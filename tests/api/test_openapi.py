@@ -1,8 +1,9 @@
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
+import msgspec
 import pytest
 from litestar import Litestar
 from litestar.routes import HTTPRoute
@@ -11,6 +12,8 @@ from openapi_spec_validator import validate
 
 from service.api.contract import Contract
 from service.api.openapi import document, render
+from service.jobs.webhook_payloads import Event, EventType
+from service.jobs.webhook_signatures import headers, mint
 from service.model.results import COLUMNS
 
 Client = TestClient[Litestar]
@@ -141,3 +144,42 @@ def test_an_answer_of_several_kinds_and_a_body_that_may_be_left_out(
     assert submit["requestBody"]["required"] is True
     retry = described["paths"]["/v1/scenario-batches/{batch_id}/retries"]["post"]
     assert retry["requestBody"]["required"] is False
+
+
+def test_what_webhooks_are_sent_is_described(described: dict[str, Any]) -> None:
+    assert set(described["webhooks"]) == set(get_args(EventType))
+    for kind, methods in described["webhooks"].items():
+        body = methods["post"]["requestBody"]["content"]["application/json"]
+        assert body["schema"] == {"$ref": "#/components/schemas/Event"}
+        event = msgspec.convert(body["example"], Event)
+        assert event.type == kind
+        sent = {parameter["name"] for parameter in methods["post"]["parameters"]}
+        signed = headers(b"", message_id="m", sent_at=event.timestamp, secrets=[mint()])
+        assert sent == set(signed)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "ScheduleIn",
+        "ScheduleChangeIn",
+        "BatchTemplate",
+        "Budget",
+        "ChangeThreshold",
+        "NamedRun",
+        "DatedRun",
+        "WebhookDelivery",
+        "EmailDelivery",
+        "DirectoryDelivery",
+        "ReportSettings",
+        "BackfillIn",
+    ],
+)
+def test_every_field_of_a_schedule_is_described(described: dict[str, Any], name: str) -> None:
+    fields = described["components"]["schemas"][name]["properties"]
+    silent = {
+        field
+        for field, schema in fields.items()
+        if field != "kind" and not schema.get("description")
+    }
+    assert silent == set()
