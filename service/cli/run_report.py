@@ -168,7 +168,7 @@ def _of_batch(
     """Compute the batch, and have a report made; the batch's state and the report."""
     source = str(file.name) if isinstance(file.name, str | Path) else "standard input"
     text = file.read()
-    _refuse_no_json(text, source)
+    _refuse_unfit(text, source, budget["cost_of_loss_per_30_days"])
     batch = post_once(client, BATCHES, text, source=source, key=None)
     click.echo(f"Batch {batch['id']} has begun", err=True)
     with progress_bar(batch) as on_progress:
@@ -186,12 +186,20 @@ def _of_batch(
     return batch["state"], asked["id"]
 
 
-def _refuse_no_json(text: bytes, source: str) -> None:
+def _refuse_unfit(text: bytes, source: str, cost: Document | None) -> None:
+    """Refuse what is no JSON, and a batch whose report could not be held against the budget."""
     try:
-        msgspec.json.decode(text)
+        found = msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError) as error:
         detail = f"this is no JSON: {error}"
         refuse(source, [FieldFault(pointer="", code="malformed_json", detail=detail)])
+    if cost is None or not isinstance(found, dict):
+        return
+    currency = found.get("currency")
+    if currency != cost["currency"]:
+        shown = "no currency" if currency is None else currency
+        detail = f"the budget is in {cost['currency']}, but the batch is priced in {shown}"
+        refuse(source, [FieldFault(pointer="/currency", code="other_currency", detail=detail)])
 
 
 def _judge(outcome: BudgetOutcome | None, said: Words) -> None:

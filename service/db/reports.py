@@ -32,11 +32,9 @@ RATES_AT_ONCE: Final = 500
 # All but the document, which a list must not read
 SHOWN: Final = tuple(column for column in report.c if column.name != "document")
 # With the slot of the run, for those that have one
-_WITH_SLOT: Final[Select[Any]] = (
-    select(*SHOWN, schedule_run.c.local_time, schedule_run.c.zone).select_from(
-        report.outerjoin(schedule_run, schedule_run.c.id == report.c.run_id)
-    )
-)
+_WITH_SLOT: Final[Select[Any]] = select(
+    *SHOWN, schedule_run.c.local_time, schedule_run.c.zone
+).select_from(report.outerjoin(schedule_run, schedule_run.c.id == report.c.run_id))
 
 
 class ReportFilter(Struct, frozen=True, kw_only=True):

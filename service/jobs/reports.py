@@ -11,7 +11,6 @@ from service.db.engine import Connection, Row
 from service.db.reports import ReportFilter
 from service.errors import (
     ConflictError,
-    FieldFault,
     InvalidError,
     NotFoundError,
     PreconditionFailedError,
@@ -20,6 +19,7 @@ from service.errors import (
 from service.jobs import audit, report_queue, schedules
 from service.jobs.actors import Actor
 from service.jobs.batches import require_finished
+from service.jobs.budget_checks import budget_faults
 from service.jobs.cost_access import require_costs
 from service.jobs.page_tokens import make_token, read_token
 from service.jobs.prices import FIRST_PRICING
@@ -32,9 +32,9 @@ from service.jobs.report_documents import (
     ReportState,
 )
 from service.jobs.report_store import read_stored
+from service.jobs.schedule_views import holds_money
 from service.jobs.schedules import id_in
 from service.reports.loss_report import LossReport
-from service.reports.money import MoneyError, minor_digits
 
 # Reports of a team that wait or are being made: of a backfill there may be as many as slots.
 MOST_UNFINISHED: Final = 2_000
@@ -47,9 +47,11 @@ def create(connection: Connection, actor: Actor, document: ReportIn) -> ReportOu
     not ended), `ForbiddenError` (another pricing than the first, or a budget of money, for an
     actor that may not see any), `InvalidError` and `UnavailableError` (too many reports wait).
     """
-    _check_budget(actor, document)
+    if holds_money(document.budget):
+        require_costs(actor, "a budget of money")
     batch = require_finished(connection, actor, document.batch_id)
     _require_pricing(connection, actor, document.batch_id, document.pricing)
+    _check_budget(connection, actor, document, batch)
     if document.baseline_batch_id is not None:
         require_finished(connection, actor, document.baseline_batch_id)
         _require_pricing(connection, actor, document.baseline_batch_id, document.baseline_pricing)
@@ -226,19 +228,14 @@ def _require_pricing(connection: Connection, actor: Actor, batch_id: UUID, numbe
         raise NotFoundError(f"batch {batch_id} has no pricing {number}")
 
 
-def _check_budget(actor: Actor, document: ReportIn) -> None:
-    cost = document.budget.cost_of_loss_per_30_days if document.budget else None
-    if cost is None:
+def _check_budget(
+    connection: Connection, actor: Actor, document: ReportIn, batch: Row[Any]
+) -> None:
+    """Raise `InvalidError` for a budget that no schedule could have either."""
+    if document.budget is None:
         return
-    require_costs(actor, "a budget of money")
-    pointer = "/budget/cost_of_loss_per_30_days"
-    try:
-        minor_digits(cost.currency)
-    except MoneyError as error:
-        raise _refused(f"{pointer}/currency", error.code, str(error)) from error
-    if cost.amount.startswith("-"):
-        raise _refused(f"{pointer}/amount", "out_of_range", f"{cost.amount} is less than 0")
-
-
-def _refused(pointer: str, code: str, detail: str) -> InvalidError:
-    return InvalidError(detail, errors=[FieldFault(pointer=pointer, code=code, detail=detail)])
+    of_batch = pricings.list_pricings(connection, [document.batch_id])
+    priced = next((row for row in of_batch if row.sequence == document.pricing), batch)
+    faults = list(budget_faults(actor, document.budget, priced.currency))
+    if faults:
+        raise InvalidError(faults[0].detail, errors=faults)

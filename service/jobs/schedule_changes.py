@@ -221,9 +221,7 @@ def _at_version(connection: Connection, actor: Actor, key: str, version: int) ->
     return row
 
 
-def _write(
-    connection: Connection, row: Row[Any], values: Mapping[str, Any], now: datetime
-) -> None:
+def _write(connection: Connection, row: Row[Any], values: Mapping[str, Any], now: datetime) -> None:
     # What came before the change is judged by what the schedule was then.
     slot_ledger.write_come(connection, row, now)
     if not rows.change_schedule(connection, row.id, version=row.version, values=values):

@@ -2,7 +2,6 @@
 
 from collections.abc import Collection, Iterator, Mapping
 from datetime import date, datetime, timedelta
-from decimal import Decimal
 from itertools import islice
 from typing import Any
 from uuid import UUID
@@ -16,12 +15,12 @@ from service.errors import FieldFault, InvalidError
 from service.jobs import batches, delivery_plans, occurrences
 from service.jobs.actors import Actor
 from service.jobs.batch_documents import BatchPlanOut
+from service.jobs.budget_checks import budget_faults
 from service.jobs.documents import MAX_FAULTS, faults_of
 from service.jobs.labels import label_faults, slug_faults
 from service.jobs.occurrences import slots_after
-from service.jobs.schedule_documents import BatchTemplate, Budget, NamedRun, ScheduleIn
+from service.jobs.schedule_documents import BatchTemplate, NamedRun, ScheduleIn
 from service.jobs.schedules import id_in
-from service.reports.money import MoneyError, minor_digits
 from service.settings import Settings
 
 ALL_FIELDS = frozenset(ScheduleIn.__struct_fields__)
@@ -105,7 +104,7 @@ def _own_faults(
     if "baseline" in fields and isinstance(body.baseline, NamedRun):
         yield from _baseline_faults(connection, body.baseline, checking.schedule_id)
     if {"budget", "batch"} & {*fields} and body.budget is not None:
-        yield from _budget_faults(actor, body.budget, body.batch.currency)
+        yield from budget_faults(actor, body.budget, body.batch.currency)
     if "deliveries" in fields:
         for position, delivery in enumerate(body.deliveries):
             if delivery.when == "on_change" and delivery.threshold is None:
@@ -123,28 +122,6 @@ def _baseline_faults(
     if schedule_id is None or not rows.has_run(connection, schedule_id, baseline.run_id):
         detail = f"the schedule has no run {baseline.run_id}"
         yield FieldFault(pointer="/baseline/run_id", code="unknown_run", detail=detail)
-
-
-def _budget_faults(actor: Actor, budget: Budget, currency: str | None) -> Iterator[FieldFault]:
-    money, place = budget.cost_of_loss_per_30_days, "/budget/cost_of_loss_per_30_days"
-    if money is None:
-        if budget.gpu_hours_lost_per_30_days is None:
-            detail = "a budget names GPU-hours, money, or both"
-            yield FieldFault(pointer="/budget", code="empty_budget", detail=detail)
-        return
-    try:
-        minor_digits(money.currency)
-    except MoneyError as error:
-        yield FieldFault(pointer=f"{place}/currency", code=error.code, detail=str(error))
-    else:
-        if money.currency != currency:
-            shown = "no currency" if currency is None else currency
-            named = money.currency if actor.sees_costs else "another currency"
-            detail = f"the budget is in {named}, but the batch is priced in {shown}"
-            yield FieldFault(pointer=f"{place}/currency", code="other_currency", detail=detail)
-    if Decimal(money.amount) <= 0:
-        detail = f"{money.amount} is no budget: it must be above 0"
-        yield FieldFault(pointer=f"{place}/amount", code="not_positive", detail=detail)
 
 
 def _plan(

@@ -30,7 +30,8 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 def a_file(tmp_path: Path, **changes: Any) -> str:
     """A batch that loses 176 008 GPU-hours in 30 days."""
     path = tmp_path / "batch.json"
-    body = {"name": "build", "start_on": "2026-12-01", "items": [item(**changes)]}
+    items = [item(**changes)]
+    body = {"name": "build", "start_on": "2026-12-01", "items": items, "currency": "EUR"}
     path.write_text(json.dumps(body), encoding="utf-8")
     return str(path)
 
@@ -43,7 +44,7 @@ def a_file(tmp_path: Path, **changes: Any) -> str:
         (("--budget-gpu-hours", "176009", FAIL), 0, ""),
         (("--budget-gpu-hours", "176008", FAIL), 5, "Over budget.\n"),
         (("--budget-gpu-hours", "176008"), 0, ""),
-        # It asks for no currency, so no rate prices it.
+        # There is no rate.
         (
             ("--budget-cost", "1000000EUR", FAIL),
             6,
@@ -69,6 +70,16 @@ def test_a_build_fails_by_its_budget(
     assert begun.endswith(" has begun")
     lost = f"Perdu en 30 jours{NBSP}: 176" if "fr" in options else "Lost in 30 days: 176"
     assert lost in done.stdout
+
+
+def test_a_budget_in_another_currency_is_refused_before_anything_is_computed(
+    trainard: Program, address: str, tmp_path: Path
+) -> None:
+    path = a_file(tmp_path)
+    done = trainard("run-report", "--batch", path, "--budget-cost", "1USD", "--url", address)
+    assert done.returncode == 2
+    assert "/currency: the budget is in USD, but the batch is priced in EUR" in done.stderr
+    assert "has begun" not in done.stderr
 
 
 def test_french_is_spoken_to_the_end(trainard: Program, address: str, tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """Runs what waits in this process, without the engine: for tests of what comes before and after."""
 
-from collections.abc import Callable, Set
+from collections.abc import Callable, Collection
 from uuid import UUID
 
 from service.db import batches
@@ -48,6 +48,6 @@ def complete(database: Database) -> int:
     return done
 
 
-def _unseen(database: Database, task: Task, seen: Set[UUID]) -> list[UUID]:
+def _unseen(database: Database, task: Task, seen: Collection[UUID]) -> list[UUID]:
     with database.read() as connection:
         return [row for row in task.unsent(connection, VERSION + 1) if row not in seen]

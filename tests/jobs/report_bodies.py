@@ -33,13 +33,19 @@ NO_REMEDIES: dict[str, Any] = {"remedies": False}
 
 
 def a_rate(
-    database: Database, amount: str, first: str, until: str | None = None, center: str | None = None
+    database: Database,
+    amount: str,
+    first: str,
+    until: str | None = None,
+    center: str | None = None,
+    *,
+    currency: str = "EUR",
 ) -> str:
     with database.write() as connection:
         rate = RateIn(
             gpu_type="H100",
             cost_center=center,
-            price_per_gpu_hour=Money(amount=amount, currency="EUR"),
+            price_per_gpu_hour=Money(amount=amount, currency=currency),
             valid_from=date.fromisoformat(first),
             valid_until=None if until is None else date.fromisoformat(until),
             source="example",

@@ -271,11 +271,11 @@ def computed(database: Database) -> None:
         pass
     with database.read() as connection:
         waiting = batch_rows.unsent_batches(connection, 1, 100)
-    for one in waiting:
+    for found in waiting:
         with database.write() as connection:
-            batch_rows.mark_sent(connection, one.id, 1)
-        record(database, one.id, 0)
-        end(database, one.id)
+            batch_rows.mark_sent(connection, found.id, 1)
+        record(database, found.id, 0)
+        end(database, found.id)
     while hand_over(database, BEGUN):
         pass
 

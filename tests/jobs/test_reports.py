@@ -203,11 +203,25 @@ def test_what_cannot_be_reported_on_is_refused(
     for cost, pointer in (
         ({"amount": "1", "currency": "XXX"}, "currency"),
         ({"amount": "-1", "currency": "EUR"}, "amount"),
+        ({"amount": "1", "currency": "USD"}, "currency"),
     ):
         with pytest.raises(InvalidError) as refusal:
             ask(database, new, budget={"cost_of_loss_per_30_days": cost})
         (fault,) = refusal.value.errors
         assert fault.pointer == f"/budget/cost_of_loss_per_30_days/{pointer}"
+    assert fault.detail == "the budget is in USD, but the batch is priced in EUR"
+    with pytest.raises(InvalidError, match="a budget names GPU-hours, money, or both"):
+        ask(database, new, budget={})
+    # What counts is the pricing that the report is made with.
+    a_rate(database, "3", "2026-10-01", currency="USD")
+    with database.write() as connection:
+        repricings.reprice(connection, ACTOR, new, RepricingIn(currency="USD"))
+    dollars = {"cost_of_loss_per_30_days": {"amount": "1", "currency": "USD"}}
+    report = document(database, made(database, new, budget=dollars, pricing=2))
+    assert report.budget is not None
+    assert report.budget.status == "over"
+    with pytest.raises(InvalidError, match="the batch is priced in USD"):
+        ask(database, new, budget=BUDGET, pricing=2)
     monkeypatch.setattr(reports, "MOST_UNFINISHED", 1)
     ask(database, new)
     with pytest.raises(UnavailableError):
