@@ -226,6 +226,8 @@ def _batch(read: ReadBatch, side: ReportSide, run: Row[Any] | None, pricing: int
         run_id=None if run is None else run.id,
         scheduled_for=None if run is None else run.scheduled_for,
         reused_from=batch.reused_from,
+        local_time=None if run is None else run.local_time,
+        zone=None if run is None else run.zone,
     )
 
 

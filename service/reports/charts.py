@@ -138,10 +138,8 @@ def shortened(text: str, most_em: float) -> str:
     if sum(map(_em, shown)) <= most_em:
         return shown
     left, kept = most_em - _WIDE_EM, 0
-    for letter in shown:
-        left -= _em(letter)
-        if left < 0:
-            break
+    while _em(shown[kept]) <= left:
+        left -= _em(shown[kept])
         kept += 1
     return shown[:kept].rstrip() + "\N{HORIZONTAL ELLIPSIS}"
 

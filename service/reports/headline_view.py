@@ -2,11 +2,11 @@
 
 from msgspec import Struct
 
+from service.reports.budget_view import BudgetView, budget_view, clipped
 from service.reports.language import Words
-from service.reports.loss_report import BudgetOutcome, LossReport
+from service.reports.loss_report import LossReport
 from service.reports.money import CostStatus, Money
 from service.reports.report_view import (
-    MANY_TIMES,
     Mark,
     direction,
     is_withheld,
@@ -22,15 +22,6 @@ class Move(Struct, frozen=True):
     against: str
     mark: Mark
     meaning: str
-
-
-class BudgetView(Struct, frozen=True):
-    """The budget: its status, and a line for each budget with the share that is used."""
-
-    status: str
-    title: str
-    lines: list[str]
-    used: float | None
 
 
 class HeadlineView(Struct, frozen=True):
@@ -74,7 +65,7 @@ def headline_view(report: LossReport, words: Words) -> HeadlineView:
         fraction_of=words.say(
             "fraction_of", hours=numbers.hours(head.gpu_hours_available_per_30_days)
         ),
-        fraction_used=_clipped(head.loss_fraction),
+        fraction_used=clipped(head.loss_fraction),
         not_useful=words.say(
             "not_useful", hours=numbers.hours(head.gpu_hours_not_useful_per_30_days)
         ),
@@ -124,65 +115,17 @@ def baseline_reason(report: LossReport, words: Words) -> str:
 
 
 def past_name(report: LossReport, words: Words) -> str:
-    """The baseline as a reader knows it: the moment of its slot, or of its batch."""
+    """The baseline as a reader knows it: the local time of its slot, or the moment of its batch."""
     if report.baseline is None:
         return ""
-    moment = report.baseline.scheduled_for or report.baseline.created_at
-    return words.numbers.moment(moment)
-
-
-def budget_view(report: LossReport, words: Words) -> BudgetView:
-    """The badge and what it is about."""
-    budget = report.budget
-    if budget is None:
-        return BudgetView("none", words.say("no_budget"), [], None)
-    error = report.headline.gpu_hours_lost_se_per_30_days
-    lines, shares = [], []
-    for used, allowed, line in _budgets(budget, words, error):
-        lines.append(line)
-        shares.append(used / allowed)
-    if budget.reason_unknown is not None:
-        lines.append(words.name("reason_unknown", budget.reason_unknown))
-    return BudgetView(
-        budget.status,
-        words.say(f"budget_{budget.status}"),
-        lines,
-        _clipped(max(shares)) if shares else None,
-    )
-
-
-def _budgets(
-    budget: BudgetOutcome, words: Words, error: float | None
-) -> list[tuple[float, float, str]]:
-    """Used, allowed and a line of each budget whose both numbers are known."""
-    numbers = words.numbers
-    found = []
-    lost, allowed = budget.gpu_hours_lost_per_30_days, budget.gpu_hours_budget_per_30_days
-    if lost is not None and allowed is not None:
-        used_shown = numbers.hours(lost, error) if abs(lost) >= 1 else numbers.small_hours(lost)
-        texts = used_shown, f"{numbers.small_hours(allowed)} {words.say('unit')}"
-        found.append((lost, allowed, *texts))
-    cost, most = budget.cost_of_loss_per_30_days, budget.cost_budget_per_30_days
-    at_least = budget.priced_cost_per_30_days
-    if cost is None and at_least is not None and most is not None and float(most.amount) > 0:
-        shown = words.say("at_least", cost=numbers.money(at_least)), numbers.money(most)
-        found.append((float(at_least.amount), float(most.amount), *shown))
-    if cost is not None and most is not None and float(most.amount) > 0:
-        shown = numbers.money(cost), numbers.money(most)
-        found.append((float(cost.amount), float(most.amount), *shown))
-    return [
-        (
-            used,
-            most_used,
-            words.say(
-                "budget_of",
-                used=used_text,
-                budget=most_text,
-                share=_share(words, used / most_used),
-            ),
-        )
-        for used, most_used, used_text, most_text in found
-    ]
+    baseline, run = report.baseline, report.run
+    if baseline.local_time is None:
+        return words.numbers.moment(baseline.scheduled_for or baseline.created_at)
+    local = words.numbers.local(baseline.local_time)
+    # In the zone that stands above; another one is said.
+    if run is not None and run.zone == baseline.zone:
+        return local
+    return f"{local} ({baseline.zone})"
 
 
 def _hours_move(report: LossReport, words: Words) -> Move | None:
@@ -228,13 +171,6 @@ def _move(
     )
 
 
-def _share(words: Words, fraction: float) -> str:
-    """Of a budget, which may be tiny."""
-    if abs(fraction) > MANY_TIMES:
-        return percent(words, fraction)
-    return words.numbers.percent(fraction, 0)
-
-
 def _known_cost(report: LossReport) -> Money | None:
     """The cost, or what it is at least."""
     head = report.headline
@@ -267,8 +203,3 @@ def _cost(report: LossReport, words: Words) -> str:
 
 def _status(status: CostStatus) -> str:
     return status.value
-
-
-def _clipped(fraction: float) -> float:
-    """Of a bar: between nothing and all."""
-    return min(max(fraction, 0.0), 1.0)

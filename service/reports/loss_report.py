@@ -69,6 +69,10 @@ class ReportBatch(Struct, frozen=True, kw_only=True):
     run_id: UUID | None
     scheduled_for: datetime | None
     reused_from: UUID | None
+    local_time: Annotated[
+        str | None, Meta(description="Of the run's slot, in `zone`; null without a run.")
+    ] = None
+    zone: str | None = None
 
 
 class RateChange(Struct, frozen=True, kw_only=True):

@@ -1,8 +1,9 @@
 import pytest
 from msgspec import structs
 
+from service.reports.budget_view import budget_view
 from service.reports.changes import change
-from service.reports.headline_view import budget_view, headline_view, past_name
+from service.reports.headline_view import headline_view, past_name
 from service.reports.language import words
 from service.reports.loss_report import BudgetOutcome
 from service.reports.money import CostStatus, Money
@@ -191,3 +192,33 @@ def test_tiny_budgets_are_not_nothing() -> None:
         f"1,000 of {power} GPU-hours (more than 1,000 times used)",
         "0 of 0.0000010 GPU-hours (0% used)",
     ]
+
+
+def test_a_budget_that_is_just_passed_says_by_how_much() -> None:
+    report = loss_reports.realistic()
+    assert report.budget is not None
+    passed = structs.replace(
+        report.budget,
+        gpu_hours_lost_per_30_days=176_008.4,
+        gpu_hours_budget_per_30_days=176_008.0,
+        cost_of_loss_per_30_days=euros("100.01"),
+        cost_budget_per_30_days=euros("100"),
+    )
+    exact = structs.replace(report.headline, gpu_hours_lost_se_per_30_days=None)
+    changed = structs.replace(report, headline=exact, budget=passed)
+    assert budget_view(changed, ENGLISH).lines == [
+        "176,008 of 176,008 GPU-hours (100% used), over by 0.400 GPU-hours",
+        "€100.01 of €100 (100% used), over by €0.01",
+    ]
+
+
+def test_a_baseline_is_known_by_its_local_time() -> None:
+    report = loss_reports.realistic()
+    assert report.baseline is not None
+    local = structs.replace(
+        report.baseline, local_time="2026-11-29T02:30:00+01:00", zone="Europe/Paris"
+    )
+    same = structs.replace(report, baseline=local)
+    assert past_name(same, ENGLISH) == "29 Nov 2026, 02:30"
+    by_hand = structs.replace(same, run=None)
+    assert past_name(by_hand, ENGLISH) == "29 Nov 2026, 02:30 (Europe/Paris)"
