@@ -38,6 +38,7 @@ def schedule_lines(schedule: Document) -> list[str]:
         ("policies", policies + schedule["concurrency_policy"]),
         ("budget", _budget(schedule)),
         *(("delivers", _delivery(delivery)) for delivery in schedule["deliveries"]),
+        *(("warning", notice["detail"]) for notice in schedule["warnings"]),
     ]
     title = f"Schedule {schedule['slug']} ({schedule['name']}), version {schedule['version']}"
     return [title, *(f"  {name + ':':10}{text}" for name, text in rows)]
@@ -62,7 +63,10 @@ def plan_lines(plan: Document) -> list[str]:
     )
     return [
         head,
-        *(f"  {notice['pointer']}: {notice['detail']}" for notice in batch["warnings"]),
+        *(
+            f"  {notice['pointer']}: {notice['detail']}"
+            for notice in (*plan["warnings"], *batch["warnings"])
+        ),
         "",
         occurrence_table(plan["next_occurrences"]),
     ]

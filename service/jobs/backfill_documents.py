@@ -68,7 +68,7 @@ class BackfillPlanOut(Struct, frozen=True, kw_only=True):
     slots: list[PlannedSlot]
     slots_run: int
     slots_left: int
-    points_per_run: Annotated[int, Meta(description="Of the newest slot that is run.")]
+    points_per_run: Annotated[int, Meta(description="Of the newest slot that is run; 0: none.")]
     points_total: int
     points_left: Annotated[
         int | None,

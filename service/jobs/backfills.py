@@ -23,6 +23,7 @@ from service.jobs.backfill_documents import (
     RunCounts,
 )
 from service.jobs.backfill_slots import ChosenSlot, choose_slots
+from service.jobs.batch_documents import Notice
 from service.jobs.batches import NUM_CORES
 from service.jobs.new_runs import first_day, new_run
 from service.jobs.page_tokens import make_token, read_token
@@ -50,11 +51,28 @@ def check(
     limits: Limits,
     now: datetime,
 ) -> BackfillPlanOut:
-    """What `create` would do, and what it would take; raises as it does, and for the batch."""
+    """What `create` would do, and what it would take; raises as it does, and for the batch.
+
+    Where nothing is to run it does not raise: each slot is shown, and why it is left.
+    """
     schedule = require(connection, actor, key)
     definition = definition_of(schedule)
     slots = choose_slots(connection, schedule, body, now)
-    chosen = _to_run(slots)
+    chosen = [slot for slot in slots if slot.runs]
+    left = points_left(connection, schedule_actor(schedule.team_id, schedule.slug), limits)
+    if not chosen:
+        nothing = _nothing_to_run(slots)
+        return BackfillPlanOut(
+            slots=[slot.shown() for slot in slots],
+            slots_run=0,
+            slots_left=len(slots),
+            points_per_run=0,
+            points_total=0,
+            points_left=left,
+            estimated_s=0.0,
+            held=_held(schedule),
+            warnings=[Notice(pointer=nothing.pointer, code=nothing.code, detail=nothing.detail)],
+        )
     slot = chosen[-1].slot
     planned = plan_run(
         connection,
@@ -74,9 +92,7 @@ def check(
         slots_left=len(slots) - len(chosen),
         points_per_run=points,
         points_total=points * len(chosen),
-        points_left=points_left(
-            connection, schedule_actor(schedule.team_id, schedule.slug), limits
-        ),
+        points_left=left,
         estimated_s=round(len(chosen) * (OVERHEAD_S + planned.plan.core_s / NUM_CORES), 1),
         held=_held(schedule),
         warnings=[*planned.plan.warnings, *planned.warnings],
@@ -192,13 +208,17 @@ def cancel(
 def _to_run(slots: Sequence[ChosenSlot]) -> list[ChosenSlot]:
     chosen = [slot for slot in slots if slot.runs]
     if not chosen:
-        detail = (
-            f"none of the {len(slots)} slots is to run: {slots[-1].slot.local.isoformat()} is left "
-            f"since {slots[-1].reason}"
-        )
-        fault = FieldFault(pointer="/reprocess", code="nothing_to_run", detail=detail)
-        raise InvalidError(detail, errors=[fault])
+        fault = _nothing_to_run(slots)
+        raise InvalidError(fault.detail, errors=[fault])
     return chosen
+
+
+def _nothing_to_run(slots: Sequence[ChosenSlot]) -> FieldFault:
+    detail = (
+        f"none of the {len(slots)} slots is to run: {slots[-1].slot.local.isoformat()} is left "
+        f"since {slots[-1].reason}"
+    )
+    return FieldFault(pointer="/reprocess", code="nothing_to_run", detail=detail)
 
 
 def _write_runs(

@@ -40,6 +40,7 @@ from service.jobs.schedule_views import (
     occurrence_of,
     shown_schedules,
 )
+from service.jobs.schedule_warnings import warnings_of
 from service.jobs.schedules import ScheduleOut, require
 from service.settings import Settings
 
@@ -60,7 +61,10 @@ def plan_schedule(
     _refuse_taken(connection, actor, body, settings)
     slots = islice(slots_after(body.cron, body.zone, now), NUM_PREVIEWED)
     return SchedulePlanOut(
-        schedule=body, next_occurrences=[occurrence_of(slot) for slot in slots], batch=plan
+        schedule=body,
+        next_occurrences=[occurrence_of(slot) for slot in slots],
+        batch=plan,
+        warnings=warnings_of(connection, actor.team_id, body),
     )
 
 

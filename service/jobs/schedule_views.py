@@ -11,7 +11,7 @@ from msgspec import Meta, Struct
 from service.db import schedules as rows
 from service.db.engine import Connection, Row
 from service.jobs.actors import Actor
-from service.jobs.batch_documents import BatchPlanOut
+from service.jobs.batch_documents import BatchPlanOut, Notice
 from service.jobs.occurrences import Slot, slots_after
 from service.jobs.run_documents import RunState
 from service.jobs.schedule_documents import (
@@ -24,6 +24,7 @@ from service.jobs.schedule_documents import (
     ReportSettings,
     ScheduleIn,
 )
+from service.jobs.schedule_warnings import warnings_of
 from service.jobs.zone_data import zone
 
 NOTES: Final = {
@@ -94,6 +95,9 @@ class ScheduleOut(Struct, frozen=True, kw_only=True):
         OccurrenceOut | None, Meta(description="The next slot to come; null while it is paused.")
     ]
     last_run: Annotated[LastRunOut | None, Meta(description="Null before the first slot.")]
+    warnings: Annotated[
+        list[Notice], Meta(description="What is allowed, and yet may not be what was meant.")
+    ]
     created_at: datetime
     created_by: str
     updated_at: datetime
@@ -118,6 +122,7 @@ class SchedulePlanOut(Struct, frozen=True, kw_only=True):
     ]
     next_occurrences: list[OccurrenceOut]
     batch: Annotated[BatchPlanOut, Meta(description="What a run of now would compute.")]
+    warnings: Annotated[list[Notice], Meta(description="Of the schedule; the batch has its own.")]
 
 
 def definition_of(row: Row[Any]) -> ScheduleIn:
@@ -152,10 +157,12 @@ def shown_schedules(
 ) -> list[ScheduleOut]:
     """The documents of the schedules, in the order given."""
     runs = rows.newest_runs(connection, [row.id for row in found])
-    return [_shown(row, actor, runs) for row in found]
+    return [_shown(connection, row, actor, runs) for row in found]
 
 
-def _shown(row: Row[Any], actor: Actor, runs: Mapping[UUID, Row[Any]]) -> ScheduleOut:
+def _shown(
+    connection: Connection, row: Row[Any], actor: Actor, runs: Mapping[UUID, Row[Any]]
+) -> ScheduleOut:
     address = f"/v1/schedules/{row.slug}"
     body = definition_of(row)
     is_withheld = holds_money(body.budget) and not actor.sees_costs
@@ -182,6 +189,7 @@ def _shown(row: Row[Any], actor: Actor, runs: Mapping[UUID, Row[Any]]) -> Schedu
         paused_by=row.paused_by,
         next_occurrence=_next(row),
         last_run=_last_run(address, runs.get(row.id)),
+        warnings=warnings_of(connection, row.team_id, body),
         created_at=row.created_at,
         created_by=row.created_by,
         updated_at=row.updated_at,

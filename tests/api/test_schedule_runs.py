@@ -197,6 +197,8 @@ def test_a_backfill_is_canceled(
     other = client.post(BACKFILLS, json=FIVE)
     problem = problem_of(other, "invalid-input")
     assert [fault["code"] for fault in problem["errors"]] == ["nothing_to_run"]
+    dry = client.post(BACKFILLS, params={"validate_only": "true"}, json=FIVE)
+    assert (dry.status_code, dry.json()["slots_left"], len(dry.json()["slots"])) == (200, 5, 5)
     again = client.post(BACKFILLS, json={**FIVE, "reprocess": "failed"}).json()
     assert (again["runs"]["due"], client.get(path).json()["runs"]["taken_over"]) == (5, 5)
 

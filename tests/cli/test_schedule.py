@@ -218,6 +218,11 @@ def test_a_backfill_is_tried_dry_and_then_waited_for(
     again = trainard("schedule", "backfill", "past", *days)
     assert again.returncode == 2
     assert "/reprocess: none of the 3 slots is to run" in again.stderr
+    left = trainard("schedule", "backfill", "past", *days, "--dry-run")
+    assert left.returncode == 0, left.stderr
+    assert "2026-10-24 02:30 +02:00  leave  it is succeeded, and `reprocess`" in left.stdout
+    assert "0 of 3 slots are to run, 0 points, about 0.0 s; nothing was stored" in left.stdout
+    assert "none of the 3 slots is to run" in left.stdout
     options = ("--reprocess", "all", "--dry-run", "--format", "json")
     every = json.loads(trainard("schedule", "backfill", "past", *days, *options).stdout)
     assert (every["slots_run"], every["points_total"]) == (3, 3)

@@ -365,6 +365,13 @@ def test_days_without_a_slot_and_slots_without_a_run(database: Database) -> None
         "none of the 1 slots is to run: 2027-01-04T02:30:00+01:00 is left since it has not ended",
     )
     assert len(ledger(database, added)) == 1
+    # Asked what it would do, it shows every slot and why it is left.
+    plan = check(database)
+    assert [(slot.local_time, slot.runs, slot.reason) for slot in plan.slots] == [
+        ("2027-01-04T02:30:00+01:00", False, "it has not ended")
+    ]
+    assert (plan.slots_run, plan.slots_left, plan.points_total, plan.estimated_s) == (0, 1, 0, 0.0)
+    assert [notice.code for notice in plan.warnings] == ["nothing_to_run"]
 
 
 def test_a_thousand_slots_are_written_at_once(database: Database) -> None:

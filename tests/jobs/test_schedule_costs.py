@@ -4,13 +4,28 @@ from typing import Any
 
 import msgspec
 import pytest
+from sqlalchemy import update
 
 from service.db.engine import Database
+from service.db.schedule_tables import webhook_endpoint
 from service.errors import ForbiddenError, InvalidError
+from service.jobs import webhook_endpoints
+from service.jobs.schedule_changes import plan_schedule
+from service.jobs.webhook_documents import EndpointIn
 from service.settings import Deliveries, Settings
 from tests.jobs.audit_trails import events
 from tests.jobs.batch_bodies import item
-from tests.jobs.schedule_bodies import PLANNER, body, change, create, money, read
+from tests.jobs.schedule_bodies import (
+    ACTOR,
+    NOW,
+    PLANNER,
+    SETTINGS,
+    body,
+    change,
+    create,
+    money,
+    read,
+)
 
 FOLDER = Settings(deliveries=Deliveries(folder="/srv/reports"))
 FILES = {"kind": "directory", "folder": "finance"}
@@ -88,3 +103,46 @@ def test_who_sees_no_money_redirects_none(database: Database) -> None:
     with pytest.raises(ForbiddenError, match="costs:read"):
         change(database, {"deliveries": [sends]}, actor=PLANNER, settings=FOLDER)
     change(database, {"deliveries": []}, actor=PLANNER, settings=FOLDER)
+
+
+def test_a_budget_of_money_that_tells_nobody_is_warned_of(database: Database) -> None:
+    """Deliveries without costs are neither sent because of money, nor say anything of it."""
+    sends = {**FILES, "include_costs": True}
+    quiet = body(budget=money("98765.43"), deliveries=[FILES])
+    with database.read() as connection:
+        plan = plan_schedule(connection, ACTOR, quiet, FOLDER, now=NOW)
+    (notice,) = plan.warnings
+    assert (notice.pointer, notice.code) == (
+        "/budget/cost_of_loss_per_30_days",
+        "budget_tells_nobody",
+    )
+    assert create(database, quiet, settings=FOLDER).warnings == [notice]
+    # Who sees no money learns that there is a budget, as before, and nothing more.
+    seen = read(database, actor=PLANNER)
+    assert (seen.budget_withheld, seen.warnings) == (True, [notice])
+    assert "98765" not in notice.detail
+    assert "EUR" not in notice.detail
+    changed = change(database, {"deliveries": [FILES, sends]}, settings=FOLDER)
+    assert changed.warnings == read(database).warnings == []
+    hours = change(
+        database,
+        {"deliveries": [], "budget": {"gpu_hours_lost_per_30_days": 5}},
+        settings=FOLDER,
+    )
+    assert hours.warnings == []
+    assert len(change(database, {"budget": money()}).warnings) == 1
+
+
+@pytest.mark.parametrize("what", ["include_costs", "disabled_at", "deleted_at"])
+def test_an_endpoint_that_takes_no_money_any_more_tells_nobody(
+    database: Database, what: str
+) -> None:
+    with database.write() as connection:
+        endpoint = EndpointIn(name="chat", url="https://chat.example/hook", include_costs=True)
+        made = webhook_endpoints.create_endpoint(connection, ACTOR, endpoint, SETTINGS, now=NOW)
+    tells = {"kind": "webhook", "endpoint_id": str(made.id), "include_costs": True}
+    assert create(database, body(budget=money(), deliveries=[tells])).warnings == []
+    with database.write() as connection:
+        value = False if what == "include_costs" else NOW
+        connection.execute(update(webhook_endpoint).values(**{what: value}))
+    assert [notice.code for notice in read(database).warnings] == ["budget_tells_nobody"]

@@ -1,0 +1,34 @@
+"""What is allowed in a schedule and yet may not be what was meant."""
+
+from typing import Final
+from uuid import UUID
+
+from service.db import webhook_endpoints
+from service.db.engine import Connection
+from service.jobs.batch_documents import Notice
+from service.jobs.schedule_documents import DeliveryIn, ScheduleIn, WebhookDelivery
+
+# Without an amount or a currency: whoever may see no money may read it.
+_TELLS_NOBODY: Final = Notice(
+    pointer="/budget/cost_of_loss_per_30_days",
+    code="budget_tells_nobody",
+    detail="nobody is told when the budget of money is passed: no delivery has `include_costs` (of "
+    "webhooks the endpoint too), and without it a message neither says anything of money nor is "
+    "sent because of it; the run and its report do say it",
+)
+
+
+def warnings_of(connection: Connection, team_id: UUID, body: ScheduleIn) -> list[Notice]:
+    """What whoever makes or reads the schedule should know."""
+    if body.budget is None or body.budget.cost_of_loss_per_30_days is None:
+        return []
+    if any(_tells_money(connection, team_id, delivery) for delivery in body.deliveries):
+        return []
+    return [_TELLS_NOBODY]
+
+
+def _tells_money(connection: Connection, team_id: UUID, delivery: DeliveryIn) -> bool:
+    if not delivery.include_costs or not isinstance(delivery, WebhookDelivery):
+        return delivery.include_costs
+    endpoint = webhook_endpoints.get_endpoint(connection, team_id, delivery.endpoint_id)
+    return endpoint is not None and endpoint.include_costs and endpoint.disabled_at is None
