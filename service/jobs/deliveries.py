@@ -110,7 +110,8 @@ def replay(
         require_costs(actor, "to send a message with money again")
     row = _require(connection, actor, delivery_id)
     _refuse_closed(connection, row)
-    if row.claimed_until is not None and row.claimed_until > now:
+    is_held = row.claimed_until is not None and row.claimed_until > now
+    if is_held and row.state == rows.PENDING:
         # It is being sent at this moment.
         return before
     if rows.set_state(

@@ -562,6 +562,10 @@ def test_what_is_canceled_on_its_way_stays_canceled(database: Database) -> None:
         canceled = deliveries.cancel(connection, world.actor, row.id, now=clock.now)
         assert canceled.state == "canceled"
         assert deliveries.cancel(connection, world.actor, row.id, now=clock.now) == canceled
+        # Though its place is held still, it can be sent again, and called off once more.
+        replayed = deliveries.replay(connection, world.actor, row.id, now=clock.now)
+        assert replayed.state == "pending"
+        deliveries.cancel(connection, world.actor, row.id, now=clock.now)
     going.set()
     assert made.wait(10)
     assert (world.row(row.id).state, world.row(row.id).last_status) == ("canceled", 200)

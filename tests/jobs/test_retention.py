@@ -233,8 +233,9 @@ def test_expired_exports_go_when_they_are_pruned(database: Database) -> None:
 
 
 def test_files_in_folders_go_with_their_days(database: Database, tmp_path: Path) -> None:
-    files = drops.write(str(tmp_path), "finance", [("a.json", b"{}"), ("b.json", b"[]")])
+    files = drops.write(str(tmp_path), "finance", [("a.json", b"{}"), ("b.json", b"[]")], team="ours")
     outcome = {
+        "team": "ours",
         "folder": "finance",
         "files": json.loads(
             json.dumps(
@@ -243,10 +244,10 @@ def test_files_in_folders_go_with_their_days(database: Database, tmp_path: Path)
         ),
     }
     a_delivery(database, 3, kind="directory", outcome=outcome, files_expire_at=ago(1))
-    later = drops.write(str(tmp_path), "finance", [("c.json", b"{}")])
+    later = drops.write(str(tmp_path), "finance", [("c.json", b"{}")], team="ours")
     settings = Settings(deliveries=Deliveries(folder=str(tmp_path)))
     retention.apply(database, settings, NOW)
-    assert [path.name for path in (tmp_path / "finance").iterdir()] == [later[0].name]
+    assert [path.name for path in (tmp_path / "ours" / "finance").iterdir()] == [later[0].name]
     assert counts(told(database, settings)) == {}
 
 
