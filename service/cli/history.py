@@ -3,6 +3,7 @@
 import csv
 import re
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Final
@@ -22,11 +23,16 @@ DAY = click.DateTime(["%Y-%m-%d"])
 COLUMNS: Final = (
     "day",
     "scenario",
+    "custom_id",
     "profile",
     "items",
     "gpu_hours_lost_per_30_days",
     "gpu_hours_lost_difference",
     "gpu_hours_lost_relative",
+    "items_appeared",
+    "items_gone",
+    "items_failed",
+    "items_returned",
     "cost_of_loss_per_30_days",
     "currency",
     "volume_effect",
@@ -35,6 +41,14 @@ COLUMNS: Final = (
     "batch_id",
     "run_id",
 )
+
+ONE_SIDED: Final = {
+    "appeared": "appeared",
+    "gone": "gone",
+    "failed": "without numbers now",
+    "returned": "with numbers again",
+}
+"""What items have numbers in one of two runs only, and how it is said."""
 
 
 @click.command("history")
@@ -53,6 +67,9 @@ COLUMNS: Final = (
 @click.option("--as-of", metavar="TIME", help="As it was known then, e.g. 2026-12-15T08:00:00Z.")
 @click.option("--pricing", type=click.Choice(["first", "newest"]), help="Default: first.")
 @click.option(
+    "--limit", type=click.IntRange(1, 1000), help="The newest so many runs. Default: 100."
+)
+@click.option(
     "--format",
     "chosen",
     type=click.Choice(["table", "csv", "json"]),
@@ -62,11 +79,17 @@ COLUMNS: Final = (
 )
 @url_option
 def command(
-    *, url: str, chosen: str, since: datetime | None, until: datetime | None, **given: str | None
+    *,
+    url: str,
+    chosen: str,
+    since: datetime | None,
+    until: datetime | None,
+    **given: str | int | None,
 ) -> None:
     """Show how the loss moves over time, and why.
 
-    Hours and money are of 30 days. What moved is told where a report has compared the two runs:
+    Hours and money are of 30 days. A change is of the items that both runs have; how many
+    appeared or went stands beside it. What moved is told where a report has compared the two runs:
 
         trainard history --schedule nightly --group-by team --window 30d
 
@@ -76,7 +99,7 @@ def command(
     """
     if not any(given[name] for name in ("scenario", "schedule", "profile", "group_by")):
         raise click.UsageError("give --scenario, --schedule, --profile or --group-by")
-    query = {name: value for name, value in given.items() if value}
+    query = {name: str(value) for name, value in given.items() if value}
     query |= {
         name: moment.date().isoformat()
         for name, moment in (("from", since), ("until", until))
@@ -128,11 +151,13 @@ def _row(row: Document) -> Document:
     return {
         "day": day[: len("2026-12-01")],
         "scenario": row.get("scenario"),
+        "custom_id": row.get("custom_id"),
         "profile": row["profile"],
         "items": row.get("items", 1),
         "gpu_hours_lost_per_30_days": row["gpu_hours_lost_per_30_days"],
         "gpu_hours_lost_difference": hours.get("difference"),
         "gpu_hours_lost_relative": hours.get("relative"),
+        **{f"items_{kind}": change.get(f"items_{kind}") for kind in ONE_SIDED},
         "cost_of_loss_per_30_days": money.get("amount"),
         "currency": money.get("currency"),
         "volume_effect": (cost.get("volume_effect") or {}).get("amount"),
@@ -157,6 +182,7 @@ def _table(whole: Document, rows: Sequence[Document]) -> list[str]:
     if not rows:
         return ["There are no runs.", *_left_out(whole)]
     of_scenarios = bool(whole["items"])
+    rows = _told_apart(rows)
     names = ["day", *(["scenario"] if of_scenarios else []), "profile"]
     headings = [
         *(Heading(name, words=True) for name in names),
@@ -171,11 +197,38 @@ def _table(whole: Document, rows: Sequence[Document]) -> list[str]:
             _percent(row["gpu_hours_lost_relative"]),
             _money(row["cost_of_loss_per_30_days"], row["currency"]),
             _money(row["price_effect"], None),
-            row["causes"],
+            _text("; ".join(part for part in (_on_one_side(row), row["causes"]) if part)),
         ]
         for row in rows
     ]
-    return [text_table(headings, table), "", *_trends(rows), *_left_out(whole)]
+    return [
+        text_table(headings, table),
+        *(
+            ["Changes are of the items that both runs have."]
+            if any(map(_on_one_side, rows))
+            else []
+        ),
+        "",
+        *_trends(rows),
+        *_left_out(whole),
+    ]
+
+
+def _told_apart(rows: Sequence[Document]) -> list[Document]:
+    """Items of one run that share name and profile have their custom ids beside the name."""
+    keys = [(row["scenario"], row["profile"]) for row in rows]
+    together = Counter((*key, row["batch_id"]) for key, row in zip(keys, rows, strict=True))
+    twins = {key[:2] for key, count in together.items() if count > 1}
+    return [
+        row | {"scenario": f"{row['scenario']} ({row['custom_id']})"} if key in twins else row
+        for key, row in zip(keys, rows, strict=True)
+    ]
+
+
+def _on_one_side(row: Document) -> str:
+    """Items that are in no change, since only one of the runs has numbers of them."""
+    counts = {said: row[f"items_{kind}"] for kind, said in ONE_SIDED.items()}
+    return ", ".join(f"{count} {said}" for said, count in counts.items() if count)
 
 
 def _trends(rows: Sequence[Document]) -> list[str]:
@@ -204,7 +257,10 @@ def _left_out(whole: Document) -> list[str]:
         parts.append(f"{whole['without_headline']} items without a headline point")
     if whole["failed"]:
         parts.append(f"{whole['failed']} items whose headline point failed")
-    return [f"Not shown: {', '.join(parts)}."] if parts else []
+    said = [f"Not shown: {', '.join(parts)}."] if parts else []
+    if whole["truncated"]:
+        said.append("Older runs were left out: --limit takes up to 1000.")
+    return said
 
 
 def _text(value: Any) -> str:

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 from uuid import UUID
 
 from msgspec import Struct
-from sqlalchemy import ColumnElement, Connection, Row, Select, exists, func, select
+from sqlalchemy import ColumnElement, Connection, Row, Select, and_, exists, func, or_, select
 
 from service.db.schedule_tables import loss_change, schedule_run
 from service.db.tables import (
@@ -25,20 +25,25 @@ Item = TypeVar("Item")
 
 
 class RunSlots(Struct, frozen=True, kw_only=True):
-    """Which slots of a schedule: `[since, before)`, None is open."""
+    """Which slots of a schedule: `[since, before)`, None is open; all, or those with a batch."""
 
     since: datetime | None = None
     before: datetime | None = None
+    with_batch: bool = False
 
 
 class SummaryFilter(Struct, frozen=True, kw_only=True):
-    """Which headline results; None takes all. Days are those that windows begin on."""
+    """Which headline results; None takes all. Days are those that windows begin on.
+
+    `made_before` is a batch, by when it was made and its id: only earlier ones.
+    """
 
     name: str | None = None
     profile: str | None = None
     first_on: date | None = None
     before_on: date | None = None
     ended_by: datetime | None = None
+    made_before: tuple[datetime, UUID] | None = None
 
 
 def defaults_of_revisions(
@@ -76,6 +81,8 @@ def list_slots(
         query = query.where(c.scheduled_for >= slots.since)
     if slots.before is not None:
         query = query.where(c.scheduled_for < slots.before)
+    if slots.with_batch:
+        query = query.where(c.batch_id.is_not(None))
     query = query.order_by(c.scheduled_for.desc(), c.id.desc()).limit(limit)
     return list(connection.execute(query))[::-1]
 
@@ -105,7 +112,7 @@ def newest_batches(
         of_batch = c.id.in_(named)
     query: Select[Any] = (
         select(*_BATCH)
-        .where(c.team_id == team_id, *_ended(wanted.ended_by), of_batch)
+        .where(c.team_id == team_id, *_ended(wanted.ended_by), of_batch, *_made(wanted))
         .order_by(c.created_at.desc(), c.id.desc())
         .limit(limit)
     )
@@ -115,15 +122,38 @@ def newest_batches(
 def list_summaries(
     connection: Connection, batch_ids: Sequence[UUID], wanted: SummaryFilter, *, limit: int
 ) -> list[Row[Any]]:
-    """Headline results of the batches, with the seeds that they were drawn from."""
+    """Headline results of the batches, with the custom ids and seeds of their items."""
     c = result_summary.c
     # As text: it may be larger than the integers of PostgreSQL.
     seed = batch_item.c.scenario["seed"].as_string().label("seed")
     query = (
-        select(result_summary, seed)
+        select(result_summary, batch_item.c.custom_id, seed)
         .join(batch_item, batch_item.c.id == c.item_id)
         .where(c.batch_id.in_(batch_ids), *_wanted(wanted))
         .order_by(c.batch_id, c.point)
+        .limit(limit)
+    )
+    return list(connection.execute(query))
+
+
+def with_results(
+    connection: Connection, batch_ids: Collection[UUID], wanted: SummaryFilter
+) -> set[UUID]:
+    """Those of the batches that have a headline result as wanted."""
+    c = result_summary.c
+    query = select(c.batch_id).where(c.batch_id.in_(batch_ids), *_wanted(wanted)).distinct()
+    return set(connection.scalars(query))
+
+
+def list_absent(
+    connection: Connection, batch_ids: Sequence[UUID], wanted: SummaryFilter, *, limit: int
+) -> list[Row[Any]]:
+    """Items of the batches that have no headline result: batch_id, custom_id, name, profile."""
+    c = batch_item.c
+    told = exists().where(result_summary.c.item_id == c.id)
+    query = (
+        select(c.batch_id, c.custom_id, c.name, c.profile_slug)
+        .where(c.batch_id.in_(batch_ids), ~told, *_wanted_items(wanted))
         .limit(limit)
     )
     return list(connection.execute(query))
@@ -139,15 +169,7 @@ def count_items(
         c.profile_slug,
         func.count().label("items"),
         func.count(c.headline_point).label("headlined"),
-    ).where(c.batch_id.in_(batch_ids))
-    if wanted.name is not None:
-        query = query.where(c.name == wanted.name)
-    if wanted.profile is not None:
-        query = query.where(c.profile_slug == wanted.profile)
-    if wanted.first_on is not None:
-        query = query.where(c.start_on >= wanted.first_on)
-    if wanted.before_on is not None:
-        query = query.where(c.start_on < wanted.before_on)
+    ).where(c.batch_id.in_(batch_ids), *_wanted_items(wanted))
     return list(connection.execute(query.group_by(c.batch_id, c.profile_slug)))
 
 
@@ -201,8 +223,23 @@ def _ended(ended_by: datetime | None) -> list[ColumnElement[bool]]:
     return found if ended_by is None else [*found, c.ended_at <= ended_by]
 
 
+def _made(wanted: SummaryFilter) -> list[ColumnElement[bool]]:
+    if wanted.made_before is None:
+        return []
+    c = scenario_batch.c
+    at, batch_id = wanted.made_before
+    return [or_(c.created_at < at, and_(c.created_at == at, c.id < batch_id))]
+
+
 def _wanted(wanted: SummaryFilter) -> list[ColumnElement[bool]]:
-    c = result_summary.c
+    return _wanted_of(result_summary.c, wanted)
+
+
+def _wanted_items(wanted: SummaryFilter) -> list[ColumnElement[bool]]:
+    return _wanted_of(batch_item.c, wanted)
+
+
+def _wanted_of(c: Any, wanted: SummaryFilter) -> list[ColumnElement[bool]]:
     found: list[ColumnElement[bool]] = []
     if wanted.name is not None:
         found.append(c.name == wanted.name)

@@ -59,6 +59,15 @@ def get_schedule(
     return connection.execute(query).one_or_none()
 
 
+def get_deleted(connection: Connection, team_id: UUID, schedule_id: UUID) -> Row[Any] | None:
+    """The team's schedule of this id that was deleted: its runs are still there."""
+    c = schedule.c
+    query = select(schedule).where(
+        c.id == schedule_id, c.team_id == team_id, c.deleted_at.is_not(None)
+    )
+    return connection.execute(query).one_or_none()
+
+
 def list_schedules(
     connection: Connection,
     team_id: UUID,

@@ -33,8 +33,8 @@ class HistoryQuery(Struct, frozen=True, kw_only=True):
             Meta(
                 min_length=1,
                 max_length=64,
-                description="Only runs of this schedule (id or slug): one for each slot, the "
-                "newest attempt at it.",
+                description="Only runs of this schedule (id or slug; of a deleted one its id): one "
+                "for each slot, the newest attempt at it.",
             ),
         ]
         | None
@@ -80,7 +80,9 @@ class HistoryQuery(Struct, frozen=True, kw_only=True):
         Literal["first", "newest"] | None,
         Meta(description="By default the first; with `as_of` the newest made by then."),
     ] = None
-    limit: Annotated[int, Meta(ge=1, le=1000, description="The newest so many runs.")] = 100
+    limit: Annotated[
+        int, Meta(ge=1, le=1000, description="The newest so many runs: before `step`.")
+    ] = 100
     page_size: Annotated[
         int, Meta(ge=1, le=MAX_NUMBER, description="More than the limit becomes the limit.")
     ] = 1000
@@ -93,6 +95,7 @@ class HistoryQuery(Struct, frozen=True, kw_only=True):
 class HistoryOut(Struct, frozen=True, kw_only=True):
     """The runs of a scenario, oldest first. Windows may overlap: nothing here is to be added.
 
+    The first of them are compared with the run before them, which is not shown itself.
     `items` are filled by scenario, `totals` by profile or team.
     """
 
@@ -109,5 +112,9 @@ class HistoryOut(Struct, frozen=True, kw_only=True):
     runs_without_results: Annotated[
         dict[str, int],
         Meta(description="Slots of the schedule that have no results, by the state of their run."),
+    ]
+    truncated: Annotated[
+        bool,
+        Meta(description="Whether `limit` left out older runs of the days that were asked for."),
     ]
     next_page_token: str | None

@@ -1,6 +1,7 @@
 """The runs that a history is about, read from the database: batches with their headline points."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -12,14 +13,19 @@ from service.db.engine import Connection, Row
 from service.db.histories import RunSlots, SummaryFilter
 from service.errors import MalformedError
 from service.jobs.actors import Actor
-from service.jobs.history_documents import HistoryQuery
+from service.jobs.history_documents import HistoryQuery, Step
 from service.jobs.history_prices import RunPrices, read_run_prices
 from service.jobs.zone_data import zone
 from service.reports.history import Run, ScheduledRun
-from service.reports.history_totals import LeftOut, Snapshot
+from service.reports.history_totals import Absent, LeftOut, Snapshot
+from service.reports.pairing import Known
 
 MOST_ROWS = 50_000
 """Headline points that one history is made from."""
+MOST_ABSENT = 200_000
+"""Items without numbers that one history tells from those that came and went."""
+SLOTS_BACK = 100
+"""Slots with a batch that are looked through for the run before the first one shown."""
 
 
 class Days(NamedTuple):
@@ -30,10 +36,21 @@ class Days(NamedTuple):
 
 
 class Found(Struct, frozen=True, kw_only=True):
-    """The snapshots, oldest first, and what has no place among them."""
+    """The snapshots, oldest first, and what has no place among them.
+
+    - `before`: the run that the first ones are compared with, and which is not shown;
+    - `truncated`: the limit left out older ones.
+    """
 
     snapshots: list[Snapshot]
+    before: Snapshot | None
+    truncated: bool
     without_results: dict[str, int]
+
+    @property
+    def all_snapshots(self) -> list[Snapshot]:
+        """With that before them."""
+        return [*([] if self.before is None else [self.before]), *self.snapshots]
 
 
 class _Entry(NamedTuple):
@@ -64,10 +81,37 @@ def read_runs(
     )
     without_results: dict[str, int] = {}
     if schedule is None:
-        batches = histories.newest_batches(connection, actor.team_id, wanted, limit=query.limit)
-        entries = [_Entry(batch, None) for batch in batches]
+        batches = histories.newest_batches(connection, actor.team_id, wanted, limit=query.limit + 1)
+        truncated = len(batches) > query.limit
+        entries = [_Entry(batch, None) for batch in batches[-query.limit :]]
+        earlier = _batch_before(connection, actor, query, entries, wanted)
     else:
-        entries, without_results = _slots(connection, actor, query, schedule, days)
+        slots = RunSlots(
+            since=midnight(days.first_on, schedule.zone),
+            before=midnight(days.before_on, schedule.zone),
+        )
+        found = histories.list_slots(connection, schedule.id, slots, limit=query.limit + 1)
+        truncated = len(found) > query.limit
+        entries, without_results = _entries(connection, actor, query, found[-query.limit :])
+        earlier = _slot_before(connection, actor, query, schedule, entries, wanted)
+    # The run before has its own days.
+    anywhen = structs.replace(wanted, first_on=None)
+    before = [] if earlier is None else _read(connection, actor, query, [earlier], anywhen)
+    return Found(
+        snapshots=_read(connection, actor, query, entries, wanted),
+        before=before[0] if before else None,
+        truncated=truncated,
+        without_results=without_results,
+    )
+
+
+def _read(
+    connection: Connection,
+    actor: Actor,
+    query: HistoryQuery,
+    entries: Sequence[_Entry],
+    wanted: SummaryFilter,
+) -> list[Snapshot]:
     batch_ids = [entry.batch.id for entry in entries]
     rows = histories.list_summaries(connection, batch_ids, wanted, limit=MOST_ROWS + 1)
     if len(rows) > MOST_ROWS:
@@ -75,19 +119,67 @@ def read_runs(
             f"these runs have more than {MOST_ROWS} headline points: ask for fewer days or runs, a "
             "scenario or a profile"
         )
-    snapshots = _snapshots(connection, actor, query, entries, rows, wanted)
-    return Found(snapshots=snapshots, without_results=without_results)
+    return _snapshots(connection, actor, query, entries, rows, wanted)
 
 
-def _slots(
-    connection: Connection, actor: Actor, query: HistoryQuery, schedule: Row[Any], days: Days
+def _batch_before(
+    connection: Connection,
+    actor: Actor,
+    query: HistoryQuery,
+    entries: Sequence[_Entry],
+    wanted: SummaryFilter,
+) -> _Entry | None:
+    """The newest batch made before the first one, whose windows begin before its step of time."""
+    if not entries:
+        return None
+    first = entries[0].batch
+    earlier = structs.replace(wanted, first_on=None, made_before=(first.created_at, first.id))
+    if query.step != "run":
+        earlier = structs.replace(earlier, before_on=step_start(first.start_on, query.step))
+    found = histories.newest_batches(connection, actor.team_id, earlier, limit=1)
+    return _Entry(found[0], None) if found else None
+
+
+def _slot_before(
+    connection: Connection,
+    actor: Actor,
+    query: HistoryQuery,
+    schedule: Row[Any],
+    entries: Sequence[_Entry],
+    wanted: SummaryFilter,
+) -> _Entry | None:
+    """The newest slot before the step of time of the first one that has results as wanted."""
+    if not entries or entries[0].scheduled is None:
+        return None
+    first = entries[0].scheduled
+    at = first.scheduled_for
+    if query.step != "run":
+        day = step_start(local_day(first), query.step)
+        at = midnight(day, schedule.zone) or at
+    slots = RunSlots(before=at, with_batch=query.as_of is None)
+    found = histories.list_slots(connection, schedule.id, slots, limit=SLOTS_BACK)
+    earlier, _ = _entries(connection, actor, query, found)
+    known = histories.with_results(connection, {entry.batch.id for entry in earlier}, wanted)
+    there = [entry for entry in earlier if entry.batch.id in known]
+    return there[-1] if there else None
+
+
+def step_start(on: date, step: Step) -> date:
+    """The first day of the step of time that the day lies in."""
+    if step == "week":
+        return on - timedelta(days=on.weekday())
+    return on.replace(day=1) if step == "month" else on
+
+
+def local_day(run: ScheduledRun) -> date:
+    """The day of the slot where the schedule is at home."""
+    return date.fromisoformat(run.local_time[: len("2026-12-01")])
+
+
+def _entries(
+    connection: Connection, actor: Actor, query: HistoryQuery, found: Sequence[Row[Any]]
 ) -> tuple[list[_Entry], dict[str, int]]:
     """The batch of each slot: its newest attempt, of those that had ended when it was asked for."""
-    slots = RunSlots(
-        since=midnight(days.first_on, schedule.zone),
-        before=midnight(days.before_on, schedule.zone),
-    )
-    found = histories.list_slots(connection, schedule.id, slots, limit=query.limit)
     attempts = {slot.id: _attempts(slot, was=query.as_of is not None) for slot in found}
     needed = {batch_id for tried in attempts.values() for batch_id, _ in tried}
     rows = histories.list_ended_batches(connection, actor.team_id, needed, query.as_of)
@@ -152,15 +244,41 @@ def _snapshots(
     for row in rows:
         summaries.setdefault(row.batch_id, []).append(row)
     left_out = _left_out(connection, batch_ids, rows, wanted)
+    absent = _absent(connection, left_out, wanted)
     return [
         _snapshot(
             entry,
             summaries.get(entry.batch.id, []),
             prices.get(entry.batch.id),
             left_out.get(entry.batch.id, {}),
+            absent.get(entry.batch.id, ()),
         )
         for entry in entries
     ]
+
+
+def _absent(
+    connection: Connection,
+    left_out: Mapping[UUID, Mapping[str | None, LeftOut]],
+    wanted: SummaryFilter,
+) -> dict[UUID, tuple[Absent, ...]]:
+    """By batch, the items that are left out."""
+    some = [
+        batch_id
+        for batch_id, by_profile in left_out.items()
+        if any(out != LeftOut() for out in by_profile.values())
+    ]
+    rows = histories.list_absent(connection, some, wanted, limit=MOST_ABSENT + 1) if some else []
+    if len(rows) > MOST_ABSENT:
+        raise MalformedError(
+            f"these runs have more than {MOST_ABSENT} items without numbers: ask for fewer days or "
+            "runs, a scenario or a profile"
+        )
+    found: dict[UUID, list[Absent]] = {}
+    for row in rows:
+        known = Known(row.name, row.profile_slug, row.custom_id)
+        found.setdefault(row.batch_id, []).append(Absent(known=known))
+    return {batch_id: tuple(items) for batch_id, items in found.items()}
 
 
 def _left_out(
@@ -188,6 +306,7 @@ def _snapshot(
     rows: Sequence[Row[Any]],
     prices: RunPrices | None,
     left_out: dict[str | None, LeftOut],
+    absent: tuple[Absent, ...],
 ) -> Snapshot:
     batch, scheduled = entry
     currency = batch.currency if prices is None else prices.currency
@@ -195,19 +314,26 @@ def _snapshot(
         batch_id=batch.id,
         batch_name=batch.name,
         batch_created_at=batch.created_at,
-        on=batch.start_on
-        if scheduled is None
-        else date.fromisoformat(scheduled.local_time[: len("2026-12-01")]),
+        on=batch.start_on if scheduled is None else local_day(scheduled),
         model_version=batch.model_version,
         runs=(),
         left_out=left_out,
+        absent=absent,
         scheduled=scheduled,
         currency=currency,
     )
-    return structs.replace(run, runs=tuple(_run(run, row, prices) for row in rows))
+    names = Counter((row.name, row.profile_slug) for row in rows)
+    names.update(item.known.key for item in absent)
+    shared = {key for key, count in names.items() if count > 1}
+    return structs.replace(run, runs=tuple(_run(run, row, prices, shared) for row in rows))
 
 
-def _run(snapshot: Snapshot, row: Row[Any], prices: RunPrices | None) -> Run:
+def _run(
+    snapshot: Snapshot,
+    row: Row[Any],
+    prices: RunPrices | None,
+    shared: Collection[tuple[str, str | None]],
+) -> Run:
     return Run(
         scenario=row.name,
         batch_id=row.batch_id,
@@ -216,6 +342,8 @@ def _run(snapshot: Snapshot, row: Row[Any], prices: RunPrices | None) -> Run:
         point=row.point,
         profile=row.profile_slug,
         profile_revision=row.profile_revision,
+        custom_id=row.custom_id,
+        shares_name=(row.name, row.profile_slug) in shared,
         start_on=row.start_on,
         period_days=row.period_days,
         num_gpus=row.num_gpus,

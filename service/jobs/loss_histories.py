@@ -9,15 +9,16 @@ from datetime import date, datetime
 from typing import Any, TypeVar
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from service.db import histories, pricings
+from service.db import schedules as schedule_rows
 from service.db.engine import Connection, Row
 from service.errors import MalformedError
 from service.jobs import schedules
 from service.jobs.actors import Actor
 from service.jobs.history_documents import HistoryOut, HistoryQuery, Step
-from service.jobs.history_runs import Found, days_of, read_runs
+from service.jobs.history_runs import Found, days_of, read_runs, step_start
 from service.jobs.page_tokens import make_token, read_token
 from service.jobs.rate_keys import keys_of
 from service.reports.history import Run, Told, cost_pair, loss_history, previous_runs
@@ -26,6 +27,7 @@ from service.reports.history_totals import (
     group_runs,
     history_totals,
     previous_groups,
+    runs_in_both,
 )
 from service.reports.loss_report import VolumeCause
 
@@ -59,9 +61,7 @@ def history(
     """
     if not (query.scenario or query.profile or query.schedule or query.group_by):
         raise MalformedError("give scenario, profile, schedule or group_by")
-    schedule = (
-        None if query.schedule is None else schedules.require(connection, actor, query.schedule)
-    )
+    schedule = None if query.schedule is None else _schedule(connection, actor, query.schedule)
     days = days_of(query, now, "Etc/UTC" if schedule is None else schedule.zone)
     found = read_runs(connection, actor, query, schedule=schedule, days=days)
     page = _Page(connection, actor, query, page_size)
@@ -87,17 +87,23 @@ class _Page:
 
     def rows(self, found: Found, schedule: Row[Any] | None) -> HistoryOut:
         """One row for each run of each scenario."""
-        snapshots = {one.batch_id: one for one in found.snapshots}
+        snapshots = {one.batch_id: one for one in found.all_snapshots}
         runs = _last_of_steps(
-            [run for one in found.snapshots for run in one.runs],
+            [run for one in found.all_snapshots for run in one.runs],
             self._query.step,
-            key=lambda run: (run.scenario, run.profile),
+            key=lambda run: run.series,
             on=lambda run: snapshots[run.batch_id].on if run.scheduled else run.start_on,
         )
-        if self._query.schedule is None:
-            runs = runs[-self._query.limit :]
+        pairs = [
+            (run, before)
+            for run, before in zip(runs, previous_runs(runs), strict=True)
+            if found.before is None or run.batch_id != found.before.batch_id
+        ]
+        if self._query.schedule is None and len(pairs) > self._query.limit:
+            pairs = pairs[-self._query.limit :]
+            found = structs.replace(found, truncated=True)
         shown, token = self._cut(
-            list(zip(runs, previous_runs(runs), strict=True)),
+            pairs,
             lambda pair: _position(snapshots[pair[0].batch_id], point=pair[0].point),
         )
         both = [(before, run) for run, before in shown if before is not None]
@@ -113,18 +119,22 @@ class _Page:
     def totals(self, found: Found, schedule: Row[Any] | None) -> HistoryOut:
         """One row for each run of each group."""
         groups = _last_of_steps(
-            group_runs(found.snapshots, "team" if self._query.group_by == "team" else "profile"),
+            group_runs(
+                found.all_snapshots, "team" if self._query.group_by == "team" else "profile"
+            ),
             self._query.step,
             key=lambda group: group.group,
             on=lambda group: group.snapshot.on,
         )
         shown, token = self._cut(
-            list(zip(groups, previous_groups(groups), strict=True)),
+            [
+                (group, before)
+                for group, before in zip(groups, previous_groups(groups), strict=True)
+                if group.snapshot is not found.before
+            ],
             lambda pair: _position(pair[0].snapshot, group=pair[0].group or LAST),
         )
-        both = [
-            pair for new, past in shown if past is not None for pair in _common(past.runs, new.runs)
-        ]
+        both = [pair for new, past in shown if past is not None for pair in runs_in_both(past, new)]
         totals = history_totals(
             [group for group, _ in shown],
             [before for _, before in shown],
@@ -167,6 +177,7 @@ class _Page:
             without_headline=self._without_headline(schedule, left_out),
             failed=sum(out.failed for out in left_out),
             runs_without_results=found.without_results,
+            truncated=found.truncated,
             next_page_token=token,
         )
 
@@ -182,12 +193,13 @@ class _Page:
         )
 
 
-def _common(past: Sequence[Run], new: Sequence[Run]) -> list[tuple[Run, Run]]:
-    """Runs of the same scenario and profile; of several all, which is more than is needed."""
-    before: dict[tuple[str, str | None], list[Run]] = {}
-    for run in past:
-        before.setdefault((run.scenario, run.profile), []).append(run)
-    return [(one, run) for run in new for one in before.get((run.scenario, run.profile), [])]
+def _schedule(connection: Connection, actor: Actor, key: str) -> Row[Any]:
+    """The schedule; one that was deleted by its id, for its runs stay."""
+    wanted = schedules.id_in(key)
+    deleted = None
+    if wanted is not None:
+        deleted = schedule_rows.get_deleted(connection, actor.team_id, wanted)
+    return deleted or schedules.require(connection, actor, key)
 
 
 def _position(snapshot: Snapshot, *, point: int = 0, group: str = "") -> Position:
@@ -210,11 +222,5 @@ def _last_of_steps(
     """Of each key, the last entry in each step of time."""
     if step == "run":
         return entries
-    last = {(key(entry), _step(on(entry), step)): place for place, entry in enumerate(entries)}
+    last = {(key(entry), step_start(on(entry), step)): place for place, entry in enumerate(entries)}
     return [entries[place] for place in sorted(last.values())]
-
-
-def _step(on: date, step: Step) -> tuple[int, ...]:
-    if step == "week":
-        return on.isocalendar()[:2]
-    return (on.year, on.month, on.day) if step == "day" else (on.year, on.month)

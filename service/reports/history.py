@@ -8,6 +8,7 @@ and 30 days of its own, and is compared with the run before on those (design pag
 import math
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime, timedelta
+from itertools import groupby
 from typing import Annotated, Literal
 from uuid import UUID
 
@@ -29,6 +30,7 @@ from service.reports.ideals import (
 )
 from service.reports.loss_report import RateChange, VolumeCause
 from service.reports.money import CostStatus, Money
+from service.reports.pairing import Known
 from service.reports.price_causes import RateKey, rate_changes
 from service.reports.pricing import Cost, PricedWindow, priced
 from service.reports.sampling import Sampling, SamplingField, difference_errors, samplings
@@ -59,7 +61,10 @@ class ScheduledRun(Struct, frozen=True, kw_only=True):
 
 
 class Run(Struct, frozen=True, kw_only=True):
-    """The headline point of the scenario in one batch: what a history is made from."""
+    """The headline point of the scenario in one batch: what a history is made from.
+
+    `shares_name`: another item of the batch has the same name and profile.
+    """
 
     scenario: str
     batch_id: UUID
@@ -68,6 +73,7 @@ class Run(Struct, frozen=True, kw_only=True):
     point: int
     profile: str | None
     profile_revision: int | None
+    custom_id: str
     start_on: date
     period_days: int
     num_gpus: int
@@ -87,6 +93,17 @@ class Run(Struct, frozen=True, kw_only=True):
     window: PricedWindow | None = None
     pricing: int | None = None
     scheduled: ScheduledRun | None = None
+    shares_name: bool = False
+
+    @property
+    def known(self) -> Known:
+        """What it is paired by."""
+        return Known(self.scenario, self.profile, self.custom_id)
+
+    @property
+    def series(self) -> tuple[str, str | None, str | None]:
+        """Which row of how many: name, profile, and the custom id where these are not enough."""
+        return (self.scenario, self.profile, self.custom_id if self.shares_name else None)
 
 
 class HistoryChange(Struct, frozen=True, kw_only=True):
@@ -121,9 +138,10 @@ class HistoryChange(Struct, frozen=True, kw_only=True):
 
 
 class HistoryRow(Struct, frozen=True, kw_only=True):
-    """One run; `change` is null for the first of a profile."""
+    """One run; `change` is null where there is none before: it may lie before the days shown."""
 
     scenario: str
+    custom_id: Annotated[str, Meta(description="Of the item: several may have one name.")]
     run: Annotated[ScheduledRun | None, Meta(description="Of a schedule, where it was one's.")]
     result_id: str
     batch_id: UUID
@@ -164,19 +182,24 @@ class HistoryRow(Struct, frozen=True, kw_only=True):
 def previous_runs(runs: Sequence[Run]) -> list[Run | None]:
     """Of each run, in the order given (oldest first), the one that it is compared with.
 
-    It is the newest earlier one of the same scenario and profile in another batch: a batch does
-    not follow itself.
+    It is the newest earlier one of the same item in another batch: a batch does not follow itself.
+    Items are paired as reports pair them, by name and profile, and by custom id where several of
+    either batch share both.
     """
-    newest: dict[tuple[str, str | None], Run] = {}
-    before: dict[tuple[str, str | None], Run | None] = {}
-    found = []
-    for run in runs:
-        key = (run.scenario, run.profile)
-        last = newest.get(key)
-        if last is not None and last.batch_id != run.batch_id:
-            before[key] = last
-        found.append(before.get(key))
-        newest[key] = run
+    newest: dict[tuple[str, str | None] | Known, tuple[int, Run]] = {}
+    found: list[Run | None] = []
+    for place, (_, batch) in enumerate(groupby(runs, key=lambda run: run.batch_id)):
+        together = list(batch)
+        for run in together:
+            earlier = [newest.get(run.known)]
+            if not run.shares_name:
+                earlier.append(newest.get(run.known.key))
+            there = [one for one in earlier if one is not None]
+            found.append(max(there, key=lambda one: one[0])[1] if there else None)
+        for run in together:
+            newest[run.known] = (place, run)
+            if not run.shares_name:
+                newest[run.known.key] = (place, run)
     return found
 
 
@@ -209,6 +232,7 @@ def _row(run: Run, changed: HistoryChange | None, *, withhold: bool) -> HistoryR
     a_month = _cost(per_days(run, run.gpu_hours_lost, MONTH_DAYS), run, withhold=withhold)
     return HistoryRow(
         scenario=run.scenario,
+        custom_id=run.custom_id,
         run=run.scheduled,
         result_id=_result_id(run),
         batch_id=run.batch_id,

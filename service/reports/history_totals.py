@@ -31,13 +31,13 @@ from service.reports.history import (
 from service.reports.ideals import ideal_changed
 from service.reports.loss_report import RateChange, VolumeCause
 from service.reports.money import CostStatus, Money, money
+from service.reports.pairing import Known, PairedUp, paired_up
 from service.reports.price_causes import RateKey, rate_changes
 from service.reports.pricing import Cost, cost_status, summed_cost
 from service.reports.volume import summed
 
 GroupBy = Literal["profile", "team"]
 TEAM = None
-_ItemKey = tuple[str, str | None]
 
 
 class LeftOut(Struct, frozen=True, kw_only=True):
@@ -47,8 +47,17 @@ class LeftOut(Struct, frozen=True, kw_only=True):
     failed: int = 0
 
 
+class Absent(Struct, frozen=True, kw_only=True):
+    """An item of a batch that has no numbers: no headline point, or one that failed."""
+
+    known: Known
+
+
 class Snapshot(Struct, frozen=True, kw_only=True):
-    """One batch: its headline points, and by profile what has none. `on` is the day it is for."""
+    """One batch: its headline points, and by profile what has none. `on` is the day it is for.
+
+    `absent` are the items that are counted in `left_out`.
+    """
 
     batch_id: UUID
     batch_name: str
@@ -57,17 +66,24 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     model_version: str
     runs: tuple[Run, ...]
     left_out: Mapping[str | None, LeftOut]
+    absent: tuple[Absent, ...] = ()
     scheduled: ScheduledRun | None = None
     currency: str | None = None
 
 
 class TotalChange(Struct, frozen=True, kw_only=True):
-    """Against the run before that has the group, over the items that both have, on 30 days."""
+    """Against the run before that has the group, over items with numbers in both, on 30 days.
+
+    `items_failed` have numbers in the run before only, though the item is still there;
+    `items_returned` in this one only.
+    """
 
     previous_batch_id: UUID
     items_compared: int
     items_appeared: int
     items_gone: int
+    items_failed: int
+    items_returned: int
     gpu_hours_lost_per_30_days: Change
     cost_of_loss_per_30_days: CostChange
     ideal_changed: Annotated[bool, Meta(description="Of any item.")]
@@ -113,6 +129,7 @@ class GroupRun(NamedTuple):
     group: str | None
     runs: tuple[Run, ...]
     left_out: LeftOut
+    absent: tuple[Absent, ...]
 
 
 def group_runs(snapshots: Iterable[Snapshot], by: GroupBy) -> list[GroupRun]:
@@ -126,7 +143,7 @@ def _groups(snapshot: Snapshot, by: GroupBy) -> list[GroupRun]:
             without_headline=sum(out.without_headline for out in snapshot.left_out.values()),
             failed=sum(out.failed for out in snapshot.left_out.values()),
         )
-        return [GroupRun(snapshot, TEAM, snapshot.runs, everything)]
+        return [GroupRun(snapshot, TEAM, snapshot.runs, everything, snapshot.absent)]
     profiles = {run.profile for run in snapshot.runs} | set(snapshot.left_out)
     return [
         GroupRun(
@@ -134,6 +151,7 @@ def _groups(snapshot: Snapshot, by: GroupBy) -> list[GroupRun]:
             profile,
             tuple(run for run in snapshot.runs if run.profile == profile),
             snapshot.left_out.get(profile, LeftOut()),
+            tuple(item for item in snapshot.absent if item.known.profile == profile),
         )
         for profile in sorted(profiles, key=lambda slug: (slug is None, slug or ""))
     ]
@@ -172,7 +190,7 @@ def history_totals(
 
 
 def _total(group: GroupRun, changed: TotalChange | None, *, withhold: bool) -> HistoryTotal:
-    snapshot, _, runs, left_out = group
+    snapshot, _, runs, left_out, _ = group
     available = _sum(runs, [run.gpu_hours_available for run in runs], MONTH_DAYS)
     lost = _sum(runs, [run.gpu_hours_lost for run in runs], MONTH_DAYS)
     a_day, a_month = (_cost(group, days, withhold=withhold) for days in (1, MONTH_DAYS))
@@ -222,8 +240,8 @@ def _cost(group: GroupRun, days: int, *, withhold: bool) -> Cost:
 def _change(
     past: GroupRun, new: GroupRun, told: Told, keys: Mapping[str, RateKey], *, withhold: bool
 ) -> TotalChange:
-    before, after = _by_item(past.runs), _by_item(new.runs)
-    both = [(before[key], run) for key, run in after.items() if key in before]
+    found = _paired(past, new)
+    both = _both_runs(found)
     pairs = [cost_pair(one, other) for one, other in both]
     currencies = past.snapshot.currency, new.snapshot.currency
     money_change = withheld_change() if withhold else cost_change(pairs, *currencies)
@@ -235,8 +253,10 @@ def _change(
     return TotalChange(
         previous_batch_id=past.snapshot.batch_id,
         items_compared=len(both),
-        items_appeared=len(after) - len(both),
-        items_gone=len(before) - len(both),
+        items_appeared=_num_runs(found.only_new),
+        items_gone=_num_runs(found.only_past),
+        items_failed=_num_runs(one for one, _ in found.pairs) - len(both),
+        items_returned=_num_runs(other for _, other in found.pairs) - len(both),
         gpu_hours_lost_per_30_days=hours,
         cost_of_loss_per_30_days=money_change,
         ideal_changed=bool(ideals and ideal_changed(*ideals).any()),
@@ -247,12 +267,22 @@ def _change(
     )
 
 
-def _by_item(runs: Sequence[Run]) -> dict[tuple[_ItemKey, int], Run]:
-    """By name, profile, and which of the items that share both."""
-    found: dict[tuple[_ItemKey, int], Run] = {}
-    counts: dict[_ItemKey, int] = {}
-    for run in runs:
-        key = (run.scenario, run.profile)
-        found[key, counts.setdefault(key, 0)] = run
-        counts[key] += 1
-    return found
+def runs_in_both(past: GroupRun, new: GroupRun) -> list[tuple[Run, Run]]:
+    """The runs that are compared: of one item, with numbers in both."""
+    return _both_runs(_paired(past, new))
+
+
+def _paired(past: GroupRun, new: GroupRun) -> PairedUp[Run | Absent]:
+    return paired_up((*past.runs, *past.absent), (*new.runs, *new.absent), lambda one: one.known)
+
+
+def _both_runs(found: PairedUp[Run | Absent]) -> list[tuple[Run, Run]]:
+    return [
+        (one, other)
+        for one, other in found.pairs
+        if isinstance(one, Run) and isinstance(other, Run)
+    ]
+
+
+def _num_runs(items: Iterable[Run | Absent]) -> int:
+    return sum(isinstance(item, Run) for item in items)

@@ -106,6 +106,35 @@ def test_totals_say_what_they_leave_out(trainard: Program, address: str) -> None
     assert nothing.splitlines() == ["There are no runs."]
 
 
+def test_items_that_came_or_went_are_told_beside_the_change(
+    trainard: Program, address: str
+) -> None:
+    """The two totals differ by more than the change, which is of what both have."""
+    items = [
+        {"custom_id": name, "name": "twin", "scenario": {**SCENARIO, "num_gpus": gpus}}
+        for name, gpus in (("n1", 64), ("n2", 128), ("n3", 256))
+    ]
+    for day, chosen in ((1, items[:1]), (2, items[1:])):
+        body = {"name": "night", "start_on": f"2027-01-0{day}", "items": chosen}
+        answer = httpx.post(
+            f"{address}/v1/scenario-batches", json=body, headers={"Prefer": "wait=30"}, timeout=60
+        )
+        assert answer.json()["state"] == "succeeded", answer.text
+    asked = ("--group-by", "team", "--from", "2027-01-02")
+    lines = shown(trainard, address, *asked).splitlines()
+    assert any(line.startswith("2027-01-02") and "2 appeared, 1 gone" in line for line in lines)
+    assert "Changes are of the items that both runs have." in lines
+    (row,) = csv.DictReader(io.StringIO(shown(trainard, address, *asked, "--format", "csv")))
+    assert (row["items_appeared"], row["items_gone"], row["items_failed"]) == ("2", "1", "0")
+    twins = shown(trainard, address, "--scenario", "twin", "--limit", "1").splitlines()
+    assert twins[-1] == "Older runs were left out: --limit takes up to 1000."
+    each = shown(trainard, address, "--scenario", "twin", "--from", "2027-01-01").splitlines()
+    assert any(line.startswith("2027-01-02  twin (n2)") for line in each)
+    assert [line.split("  ")[0] for line in each if line.endswith(("▁", "█"))] == [
+        *("twin (n1)", "twin (n2)", "twin (n3)")
+    ]
+
+
 def test_what_cannot_be_asked_is_refused(trainard: Program, address: str) -> None:
     assert "give --scenario" in trainard("history", "--url", address).stderr
     refused = trainard("history", "--scenario", "one", "--window", "month", "--url", address)

@@ -7,10 +7,10 @@ from uuid import UUID, uuid4
 
 import msgspec
 import pytest
-from sqlalchemy import insert
+from sqlalchemy import insert, update
 
 from service.db.engine import Database
-from service.db.schedule_tables import loss_change, report
+from service.db.schedule_tables import loss_change, report, schedule
 from service.errors import (
     ConflictError,
     ForbiddenError,
@@ -34,6 +34,7 @@ from service.jobs.schedule_repricings import RepricingsIn, reprice_runs
 from service.jobs.scopes import ROLE_SCOPES
 from service.reports.loss_report import VolumeCause
 from service.reports.money import Money
+from tests.jobs.report_bodies import make
 from tests.jobs.slot_runs import ACTOR, a_batch, a_run, a_schedule, ended
 
 NOW = datetime(2026, 12, 31, 12, tzinfo=UTC)
@@ -280,6 +281,110 @@ def test_totals_count_what_they_cannot_hold(database: Database) -> None:
     assert (hidden.cost_of_loss_per_30_days, hidden.cost_status.value) == (None, "withheld")
     assert hidden.change is not None
     assert (hidden.change.cost_of_loss_per_30_days.status, hidden.change.rates) == ("withheld", [])
+
+
+def test_items_that_share_a_name_are_told_apart_as_in_reports(database: Database) -> None:
+    """Nothing moves in them, and a report and the history of the same two runs say the same."""
+    nightly = a_schedule(database)
+    twins = [
+        {"custom_id": f"n{number}", "name": "same", "scenario": SEED | {"num_gpus": 100 * number}}
+        for number in (1, 2)
+    ]
+    other = {"custom_id": "o", "name": "other", "scenario": SEED}
+    moved = {**other, "scenario": SEED | {"load_ms": 60}}
+    nights = [[*twins, other], [*twins[::-1], other], [twins[1], moved]]
+    batches = [a_batch(database, night) for night in nights]
+    for day, batch_id in enumerate(batches, 1):
+        a_run(database, nightly, f"2026-12-0{day}T02:30", batch_id)
+    rows = ask(database, schedule="nightly", scenario="same").items
+    differences = [
+        None if row.change is None else row.change.gpu_hours_lost_per_30_days.difference
+        for row in rows
+    ]
+    assert differences == [None, None, 0, 0, 0]
+    made = make(database, batches[2], baseline_batch_id=str(batches[1]))
+    total = ask(database, schedule="nightly", group_by="team").totals[2].change
+    head = made.headline
+    assert total is not None
+    assert total.gpu_hours_lost_per_30_days == head.gpu_hours_lost_change
+    assert (total.items_compared, total.items_gone) == (head.items_compared, head.items_gone)
+    assert (total.items_compared, total.items_gone, total.items_appeared) == (2, 1, 0)
+    assert (total.causes_status, total.volume) == ("told", head.volume)
+    assert [cause.path for cause in head.volume] == ["load_ms"]
+
+
+def test_a_headline_that_failed_is_counted_as_in_reports(database: Database) -> None:
+    nightly = a_schedule(database)
+    path = "slow_groups.0.count"
+    grid = {"name": "big", "scenario": SEED, "axes": [{"path": path, "values": [1, 2000]}]}
+    small = {"name": "small", "scenario": SEED | {"num_gpus": 64}}
+    batches = [
+        a_batch(database, [{**grid, "headline": {path: count}}, small]) for count in (1, 2000, 1)
+    ]
+    for day, batch_id in enumerate(batches, 1):
+        a_run(database, nightly, f"2026-12-0{day}T02:30", batch_id)
+    _, failed, returned = ask(database, schedule="nightly", group_by="team").totals
+    for total, past, counts in ((failed, 0, (1, 0)), (returned, 1, (0, 1))):
+        head = make(database, total.batch_id, baseline_batch_id=str(batches[past])).headline
+        assert total.change is not None
+        assert (total.change.items_failed, total.change.items_returned) == counts
+        assert (head.items_failed, head.items_returned) == counts
+        assert (total.change.items_compared, total.change.items_gone) == (1, 0)
+        assert total.change.items_appeared == 0
+
+
+def test_the_first_run_shown_has_its_change_too(database: Database) -> None:
+    """Against the run before the days asked for, or before the limit; that one is not shown."""
+    nightly = a_schedule(database)
+    batches = []
+    for day in (1, 2, 3, 4):
+        item = [{"name": "x", "scenario": SEED | {"load_ms": 10 * day}}]
+        batches.append(a_batch(database, item, start_on=f"2026-12-0{day}"))
+        a_run(database, nightly, f"2026-12-0{day}T02:30", batches[-1])
+        a_run(database, nightly, f"2026-12-0{day}T14:30", None, state="misfired")
+    for asked in ({"schedule": "nightly"}, {"scenario": "x"}, {"scenario": "x", "profile": None}):
+        whole = ask(database, **asked)
+        later = ask(database, **asked, since=date(2026, 12, 3))
+        assert [row.batch_id for row in later.items] == batches[2:]
+        assert later.items == whole.items[2:]
+        assert (whole.truncated, later.truncated) == (False, False)
+        limit = 2 if asked.get("schedule") is None else 4
+        cut = ask(database, **asked, limit=limit)
+        assert (cut.items, cut.truncated) == (whole.items[2:], True)
+        assert whole.items[0].change is None
+    for asked in ({"schedule": "nightly"}, {}):
+        totals = ask(database, **asked, group_by="team").totals
+        later = ask(database, **asked, group_by="team", since=date(2026, 12, 4))
+        assert later.totals == totals[3:]
+        assert later.totals[0].change is not None
+        assert later.totals[0].change.previous_batch_id == batches[2]
+    # All four days are of one week: none of them is before it.
+    for asked in ({"schedule": "nightly"}, {"scenario": "x"}):
+        (week,) = ask(database, **asked, step="week", since=date(2026, 12, 3)).items
+        assert (week.batch_id, week.change) == (batches[3], None)
+    (day,) = ask(database, schedule="nightly", step="day", since=date(2026, 12, 4)).items
+    assert day.change is not None
+    assert day.change.previous_result_id.startswith(str(batches[2]))
+    assert ask(database, schedule="nightly", since=date(2027, 1, 1)).items == []
+
+
+def test_a_deleted_schedule_is_found_by_its_id(database: Database) -> None:
+    nightly = a_schedule(database)
+    a_run(database, nightly, "2026-12-01T02:30", a_batch(database, ITEMS[2:3]))
+    whole = ask(database, schedule=str(nightly))
+    with database.write() as connection:
+        connection.execute(
+            update(schedule)
+            .where(schedule.c.id == nightly)
+            .values(deleted_at=NOW, unique_slug=str(nightly))
+        )
+    assert len(whole.items) == 1
+    assert ask(database, schedule=str(nightly)) == whole
+    with pytest.raises(NotFoundError):
+        ask(database, schedule="nightly")
+    foreign = Actor(team_id=uuid4(), role="admin", scopes=ROLE_SCOPES["admin"])
+    with pytest.raises(NotFoundError):
+        ask(database, foreign, schedule=str(nightly))
 
 
 def test_causes_come_from_reports(database: Database) -> None:

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from service.reports.history import HistoryRow, Run, loss_history
+from service.reports.history import HistoryRow, Run, loss_history, previous_runs
 from service.reports.loss_report import VolumeCause
 from service.reports.money import CostStatus, Money
 from service.reports.pricing import PricedWindow, RateLine
@@ -25,6 +25,7 @@ def run(batch_id: UUID, lost: float, *, period_days: int = 30, price: str = "1.0
         point=7,
         profile="prod",
         profile_revision=1,
+        custom_id="a",
         start_on=date(2026, 12, 1),
         period_days=period_days,
         num_gpus=64,
@@ -103,6 +104,23 @@ def test_the_run_before_is_of_the_same_profile_in_another_batch() -> None:
     for row in rows[2:]:
         assert row.change is not None
         assert row.change.gpu_hours_lost_per_30_days.past == 1.0
+
+
+def test_runs_that_share_a_name_follow_their_own_custom_id() -> None:
+    def twin(batch_id: UUID, custom_id: str, lost: float, *, shares_name: bool = True) -> Run:
+        return replace(run(batch_id, lost), custom_id=custom_id, shares_name=shares_name)
+
+    runs = [
+        *(twin(FIRST, "n1", 655.0), twin(FIRST, "n2", 1432.0)),
+        # The other one is away for a night: nobody else has the name, or did in the batch before.
+        twin(SECOND, "n2", 1432.0, shares_name=False),
+        *(twin(THIRD, "n2", 1432.0), twin(THIRD, "n1", 655.0), twin(THIRD, "n3", 5.0)),
+    ]
+    past = [None if one is None else (one.batch_id, one.custom_id) for one in previous_runs(runs)]
+    assert past == [None, None, (FIRST, "n2"), (SECOND, "n2"), (FIRST, "n1"), None]
+    alone = [twin(FIRST, "x", 1.0, shares_name=False), twin(SECOND, "y", 2.0, shares_name=False)]
+    assert previous_runs(alone) == [None, alone[0]]
+    assert [one.series[2] for one in (*runs[:1], *alone)] == ["n1", None, None]
 
 
 def test_withheld_history_shows_no_money() -> None:

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from service.reports.history import Run
 from service.reports.history_totals import (
+    Absent,
     HistoryTotal,
     LeftOut,
     Snapshot,
@@ -19,6 +20,7 @@ from service.reports.history_totals import (
 )
 from service.reports.loss_report import VolumeCause
 from service.reports.money import CostStatus, Money
+from service.reports.pairing import Known
 from service.reports.price_causes import RateKey
 from service.reports.pricing import PricedWindow, RateLine
 
@@ -37,6 +39,7 @@ def a_run(batch: int, name: str, lost: float, **values: Any) -> Run:
         point=0,
         profile="prod",
         profile_revision=1,
+        custom_id=name,
         start_on=date(2026, 12, 1),
         period_days=30,
         num_gpus=64,
@@ -113,7 +116,7 @@ def test_a_change_is_of_the_items_that_both_have() -> None:
     new = a_night(
         2,
         a_run(2, "a", 200.0, ideal_step_ms=400.0),
-        a_run(2, "a", 9.0, point=1),
+        a_run(2, "came", 9.0, point=1),
         model_version="3.1",
     )
     _, row = totals(past, new)
@@ -125,6 +128,37 @@ def test_a_change_is_of_the_items_that_both_have() -> None:
     assert change.cost_of_loss_per_30_days.difference == Money(amount="200.00", currency="EUR")
     assert (change.ideal_changed, change.model_version_changed) == (True, True)
     assert (change.causes_status, change.volume) == ("not_told", None)
+
+
+def absent(name: str, custom_id: str | None = None, profile: str | None = "prod") -> Absent:
+    return Absent(known=Known(name, profile, custom_id or name))
+
+
+def test_items_without_numbers_neither_came_nor_went() -> None:
+    past = a_night(1, a_run(1, "a", 1.0), a_run(1, "b", 2.0), absent=(absent("c"), absent("d")))
+    new = a_night(2, a_run(2, "a", 1.0), a_run(2, "c", 4.0), absent=(absent("b"),))
+    for by in ("team", "profile"):
+        change = totals(past, new, by=by)[-1].change
+        assert change is not None
+        assert (change.items_compared, change.gpu_hours_lost_per_30_days.difference) == (1, 0.0)
+        assert (change.items_appeared, change.items_gone) == (0, 0)
+        assert (change.items_failed, change.items_returned) == (1, 1)
+
+
+def test_items_that_share_a_name_are_paired_by_their_custom_ids() -> None:
+    """As reports do: without the first, the second is not compared with it."""
+    twins = [a_run(1, "same", 655.0, custom_id="n1"), a_run(1, "same", 1432.0, custom_id="n2")]
+    past = a_night(1, *twins)
+    new = a_night(2, replace(twins[1], batch_id=UUID(int=2)))
+    change = totals(past, new)[1].change
+    assert change is not None
+    assert change.gpu_hours_lost_per_30_days.past == 1432.0
+    assert (change.items_compared, change.items_gone) == (1, 1)
+    # Also where the one that shares the name has no numbers.
+    failing = a_night(1, twins[0], absent=(absent("same", "n2"),))
+    change = totals(failing, new)[1].change
+    assert change is not None
+    assert (change.items_compared, change.items_gone, change.items_returned) == (0, 1, 1)
 
 
 def test_causes_and_rates_of_the_items_are_added() -> None:
