@@ -57,9 +57,9 @@ def _hours(budget: BudgetOutcome, words: Words, error: float | None) -> Iterator
     if lost is None or allowed is None:
         return
     numbers, unit = words.numbers, words.say("unit")
-    shown = numbers.hours(lost, error) if abs(lost) >= 1 else numbers.small_hours(lost)
-    over = f"{numbers.small_hours(lost - allowed)} {unit}" if lost > allowed else ""
-    limit = f"{numbers.small_hours(allowed)} {unit}"
+    shown = numbers.hours(lost, error) if abs(lost) >= 1 else numbers.limit_hours(lost)
+    over = f"{numbers.limit_hours(lost - allowed)} {unit}" if lost > allowed else ""
+    limit = f"{numbers.limit_hours(allowed)} {unit}"
     yield _used(words, lost / allowed, (shown, limit), over)
 
 
@@ -73,7 +73,8 @@ def _money(budget: BudgetOutcome, words: Words) -> Iterator[_Used]:
     shown = text if cost else words.say("at_least", cost=text)
     left = Decimal(known.amount) - Decimal(most.amount)
     over = ""
-    if left > 0:
+    # What is shown may be above a budget of parts of a cent that is kept.
+    if left > 0 and budget.status == "over":
         over = numbers.money(Money(amount=f"{left:f}", currency=most.currency))
     yield _used(words, float(known.amount) / float(most.amount), (shown, numbers.money(most)), over)
 

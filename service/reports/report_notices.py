@@ -22,8 +22,8 @@ NOTICES: Final = {
     "({names}).",
     "items_without_headline": "Grids of alternatives without a headline point, which are in no "
     "sum: {items} ({names}).",
-    "unpriced_days": "Days without a rate: {days}. Items whose cost is therefore not known: "
-    "{items} ({names}).",
+    "unpriced_days": "Days without a rate, of all items together: {days}. Items whose cost is "
+    "therefore not known: {items} ({names}).",
     "currencies_differ": "The batch is priced in {new} and the one before in {past}: nothing is "
     "converted, and the difference is not known.",
     "unmatched_items": "The change is only of what both runs have. Items that appeared: "

@@ -37,8 +37,10 @@ class Numbers(Struct, frozen=True):
         """GPU-hours, without the unit."""
         return self._decimal(hours, decimals(hours, error))
 
-    def small_hours(self, hours: float) -> str:
-        """GPU-hours of a limit, which may be tiny: never 0 where it is not."""
+    def limit_hours(self, hours: float) -> str:
+        """GPU-hours of a limit, which is exact: never 0 where it is not, and with all digits."""
+        if abs(hours) >= 10.0**_MOST_DIGITS:
+            return self.count(round(hours))
         if not 0 < abs(hours) < _TINY:
             return self.hours(hours)
         if abs(hours) >= _TINIEST:

@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from collections.abc import Sequence
 from typing import Any, Literal
 
@@ -17,6 +18,8 @@ Mark = Literal["", "worse", "better", "quiet", "strong"]
 MAX_ITEMS = 50
 # What is more often than so many times is "more than" that
 MANY_TIMES = 1_000
+# The end of a detail that names no more inputs
+_AND_MORE = re.compile(r"(?P<listed>.*) and (?P<count>\d+) more", re.ASCII)
 
 
 class Cell(Struct, frozen=True):
@@ -123,6 +126,10 @@ def direction(change: float) -> Mark:
 def volume_reason(words: Words, cause: VolumeCause) -> Cell:
     """What moved, with its detail below."""
     detail = printable(words.param(cause.detail)).replace(" -> ", " → ")
+    more = _AND_MORE.fullmatch(detail)
+    if more:
+        count = words.numbers.count(int(more["count"]))
+        detail = words.say("and_more", listed=more["listed"], count=count)
     return Cell(words.name("volume", cause.cause), note=detail)
 
 

@@ -87,8 +87,9 @@ def test_a_notice_in_both_languages() -> None:
     )
     assert words("en").notice(notice) == Sentence(notice.detail)
     assert words("fr").notice(notice) == Sentence(
-        "Jours sans tarif\N{NO-BREAK SPACE}: 1\N{NARROW NO-BREAK SPACE}200. Éléments dont le coût "
-        "n’est donc pas connu\N{NO-BREAK SPACE}: 2,50 (–)."  # noqa: RUF001 - typography
+        "Jours sans tarif, tous éléments confondus\N{NO-BREAK SPACE}: "
+        "1\N{NARROW NO-BREAK SPACE}200. "
+        "Éléments dont le coût n’est donc pas connu\N{NO-BREAK SPACE}: 2,50 (–)."  # noqa: RUF001 - typography
     )
 
 

@@ -1,3 +1,4 @@
+import json
 import re
 from base64 import b64encode
 from hashlib import sha256
@@ -11,6 +12,7 @@ from service.reports.language import LANGUAGES
 from service.reports.loss_report import LossReport
 from service.reports.money import Money
 from service.reports.report_html import report_html
+from service.reports.report_table import report_json
 from service.reports.withheld_report import without_costs
 from tests.reports import loss_reports
 
@@ -206,9 +208,32 @@ def test_hostile_names_are_text(documents: dict[tuple[str, str], bytes]) -> None
     assert "\x07" not in document
     text = outline(documents["extreme", "en"]).text
     assert "950 more items are in the CSV and Parquet files." in text
+    assert "Items by GPU-hours lost over their window (50 of 1,000)" in text
     assert "Gained in 30 days 100,000,000,000,000 GPU-hours no change against" in text
     assert "some days have no rate" in text
     assert "a kind of tomorrow" in text
+
+
+def test_cells_of_telephones_say_what_they_are(documents: dict[tuple[str, str], bytes]) -> None:
+    for document in documents.values():
+        found = outline(document)
+        assert all(cell["data-head"] for cell in found.all_of("td"))
+        assert all(cell["role"] == "cell" for cell in found.all_of("td"))
+        assert {table["role"] for table in found.all_of("table")} == {"table"}
+
+
+def test_names_turn_nothing_around_them(documents: dict[tuple[str, str], bytes]) -> None:
+    hebrew = "\u05d0\u05d1"
+    report = loss_reports.realistic()
+    items = [structs.replace(report.items[0], name=hebrew), *report.items[1:]]
+    document = report_html(structs.replace(report, name=hebrew, items=items), "en").decode()
+    assert f"<h1><bdi>{hebrew}, " in document
+    assert f"<bdi>{hebrew}</bdi>" in document
+    french = documents["realistic", "fr"].decode()
+    assert "<bdi>Variabilité passagère</bdi><code>variability.transient.cv</code>" in french
+    assert "<bdi>0,05 → 0,062</bdi>" in french
+    # The data stay as they are.
+    assert "\u202e" in json.loads(report_json(loss_reports.extreme()))["name"]
 
 
 def test_variants_of_what_is_there() -> None:

@@ -62,6 +62,9 @@ def test_values_that_moved_are_numbers_of_the_language() -> None:
 
 def test_details_of_a_reason_are_said_in_the_language() -> None:
     assert volume_reason(FRENCH, moved("x", "1", "2")).note == "fixé par le lot"
+    many = structs.replace(moved("x", "1", "2"), detail="seed, draws and 3 more")
+    assert volume_reason(FRENCH, many).note == "seed, draws et 3 de plus"
+    assert volume_reason(ENGLISH, many).note == "seed, draws and 3 more"
 
 
 def test_settings_of_remedies_are_said_in_the_language() -> None:
