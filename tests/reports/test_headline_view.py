@@ -178,7 +178,7 @@ def test_tiny_budgets_are_not_nothing() -> None:
     report = loss_reports.realistic()
     assert report.budget is not None
     said = []
-    for lost, allowed in ((5e-5, 1e-4), (1e3, 2.5e-9), (0.0, 1e-6), (1.0, 123456789012345.0)):
+    for lost, allowed in ((5e-5, 1e-4), (1e3, 2.5e-9), (0.0, 1e-6), (5e3, 123456789012345.0)):
         tiny = structs.replace(
             report.budget,
             gpu_hours_lost_per_30_days=lost,
@@ -191,7 +191,7 @@ def test_tiny_budgets_are_not_nothing() -> None:
         "0.000050 of 0.00010 GPU-hours (50% used)",
         f"1,000 of {power} GPU-hours (more than 1,000 times used)",
         "0 of 0.0000010 GPU-hours (0% used)",
-        "1.00 of 123,456,789,012,345 GPU-hours (0% used)",
+        "5,000 of 123,456,789,012,345 GPU-hours (0% used)",
     ]
 
 
