@@ -6,7 +6,7 @@ from itertools import islice
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, Row, and_, func, or_, select, update
+from sqlalchemy import Connection, Row, Select, and_, func, or_, select, update
 
 from service.db.batches import UNFINISHED
 from service.db.schedule_tables import schedule, schedule_run
@@ -50,15 +50,6 @@ def waiting_runs(
     return list(connection.execute(query.order_by(order, c.id).limit(limit)))
 
 
-def num_unfinished(connection: Connection, schedule_id: UUID, kind: str) -> int:
-    """How many runs of the schedule of this kind wait or have not ended."""
-    c = schedule_run.c
-    query = select(func.count()).where(
-        c.schedule_id == schedule_id, c.kind == kind, c.state.in_(UNFINISHED_RUNS)
-    )
-    return connection.scalar(query) or 0
-
-
 def active_runs(connection: Connection, schedule_id: UUID | None = None) -> list[Row[Any]]:
     """Runs that have begun and not ended, with `computes`: whether the batch still does."""
     c, batch = schedule_run.c, scenario_batch.c
@@ -92,12 +83,13 @@ def runs_to_hand_over(connection: Connection, limit: int) -> list[UUID]:
     waits for none of them. What has not begun of a paused schedule holds nobody up.
     """
     c = schedule_run.c
-    ended = connection.execute(
+    query: Select[Any] = (
         select(c.id, c.schedule_id, c.backfill_id, c.scheduled_for, c.settings)
         .outerjoin(scenario_batch, scenario_batch.c.id == c.batch_id)
         .where(c.state == "running", ~_computes())
         .order_by(c.scheduled_for, c.id)
-    ).all()
+    )
+    ended = list(connection.execute(query))
     if not ended:
         return []
     first = _first_unfinished(connection)

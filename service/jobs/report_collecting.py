@@ -89,6 +89,7 @@ def collect(connection: Connection, actor: Actor, row: Row[Any], now: datetime) 
             gpu_hours=budget.gpu_hours_lost_per_30_days,
             cost=budget.cost_of_loss_per_30_days,
             is_complete=not num_missing,
+            exact=numbers.exact_cost,
         )
     warnings = [
         *_of_run(run),

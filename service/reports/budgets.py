@@ -1,6 +1,6 @@
 """A budget of the loss of 30 days, held against what is lost."""
 
-from decimal import Decimal
+from fractions import Fraction
 
 from service.reports.loss_report import BudgetOutcome, BudgetStatus, Headline, ReasonUnknown
 from service.reports.money import Money
@@ -12,12 +12,14 @@ def outcome_of(
     gpu_hours: float | None,
     cost: Money | None,
     is_complete: bool,
+    exact: Fraction | None = None,
 ) -> BudgetOutcome | None:
     """The outcome of a budget of GPU-hours, of money, or of both; None where there is none.
 
     `over` where what is known is over either: days without a rate would only cost more. Else
     `unknown` where money is not known (or in another currency), or items have no numbers (not
-    `is_complete`): they would only lose more. The amounts that are compared are those shown.
+    `is_complete`): they would only lose more. `exact` is the cost before it was rounded to
+    be shown (None: it was not rounded): a budget may be of parts of a cent.
     """
     if gpu_hours is None and cost is None:
         return None
@@ -26,7 +28,8 @@ def outcome_of(
     is_over = gpu_hours is not None and lost > gpu_hours
     known = at_least if paid is None else paid
     if cost is not None and known is not None:
-        is_over = is_over or Decimal(known.amount) > Decimal(cost.amount)
+        paid_exactly = Fraction(known.amount) if exact is None else exact
+        is_over = is_over or paid_exactly > Fraction(cost.amount)
     reason: ReasonUnknown | None = None
     if cost is not None and paid is None:
         reason = "other_currency" if _differs(headline, cost) else "no_rate"

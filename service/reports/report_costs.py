@@ -19,6 +19,7 @@ class ReportCosts(Struct, frozen=True, kw_only=True):
     """What the loss of 30 days costs: together, and of each counted item by its custom id.
 
     - `at_least`: what its days with a rate cost, where no other day can make it less;
+    - `exact`: the same before it is rounded, which budgets are compared with;
     - `items_unpriced`, `unpriced_days`: what is without a rate; None without a currency.
     """
 
@@ -26,6 +27,7 @@ class ReportCosts(Struct, frozen=True, kw_only=True):
     status: CostStatus
     of_items: dict[str, Money | None]
     at_least: Money | None
+    exact: Fraction | None
     items_unpriced: int | None
     unpriced_days: int | None
 
@@ -52,6 +54,7 @@ def costs_of(side: ReportSide, changes: CostChanges | None) -> ReportCosts:
     whole = total(exact)
     unpriced = None if side.currency is None else [_unpriced_days(item) for item in items]
     if side.currency is None or whole is None or not items:
+        bound = _at_least(side)
         return ReportCosts(
             whole=None,
             status=_status(side),
@@ -59,7 +62,8 @@ def costs_of(side: ReportSide, changes: CostChanges | None) -> ReportCosts:
                 item.custom_id: _shown(part, side.currency)
                 for item, part in zip(items, exact, strict=True)
             },
-            at_least=_at_least(side),
+            at_least=_shown(bound, side.currency),
+            exact=bound,
             items_unpriced=None if unpriced is None else sum(map(bool, unpriced)),
             unpriced_days=None if unpriced is None else sum(unpriced),
         )
@@ -75,6 +79,7 @@ def costs_of(side: ReportSide, changes: CostChanges | None) -> ReportCosts:
         status=CostStatus.PRICED,
         of_items=of_items,
         at_least=shown,
+        exact=whole,
         items_unpriced=0,
         unpriced_days=0,
     )
@@ -127,7 +132,7 @@ def _exact(item: ReportedItem, currency: str | None) -> Fraction | None:
     return None if currency is None else cost(item.lost_per_30_days, item.window)
 
 
-def _at_least(side: ReportSide) -> Money | None:
+def _at_least(side: ReportSide) -> Fraction | None:
     """What the priced days cost; None where there are none, or where a gain has no price."""
     windows = [(item, item.window) for item in side.counted]
     priced = [(item, window) for item, window in windows if window is not None and window.lines]
@@ -140,7 +145,7 @@ def _at_least(side: ReportSide) -> Money | None:
         / window.period_days
         for item, window in priced
     ]
-    return money(sum(paid, Fraction(0)), side.currency)
+    return sum(paid, Fraction(0))
 
 
 def _unpriced_days(item: ReportedItem) -> int:

@@ -41,9 +41,10 @@ AVAILABLE, LOST, LOST_SE, NOT_USEFUL = (
 
 
 class ReportNumbers(Struct, frozen=True, kw_only=True):
-    """What a report says in numbers."""
+    """What a report says in numbers; `exact_cost` is `priced_cost_per_30_days`, not rounded."""
 
     headline: Headline
+    exact_cost: Fraction | None
     waterfall: list[WaterfallStep]
     items: list[ReportItem]
     movers: list[Mover]
@@ -72,6 +73,7 @@ def numbers_of(
     costs = costs_of(new, changes)
     return ReportNumbers(
         headline=_headline(new, compared, costs, changes),
+        exact_cost=costs.exact,
         waterfall=_waterfall(new, compared, costs),
         items=_items(str(batch_id), new, compared, costs, changes),
         movers=_movers(new, compared, costs, changes)[:movers],

@@ -183,6 +183,22 @@ def test_a_headline_that_fails_and_comes_back_is_told(database: Database) -> Non
         assert row.past_gpu_hours_lost_per_30_days == head.past_gpu_hours_lost_per_30_days
 
 
+def test_a_budget_is_of_what_was_not_rounded(database: Database) -> None:
+    a_profile(database)
+    a_rate(database, "0.000001", "2026-10-01")
+    made = batch(database, one("a", **SLOW))
+    found = make(database, made).headline
+    shown, exact = found.cost_of_loss_per_30_days, Decimal(repr(found.gpu_hours_lost_per_30_days))
+    exact /= 1_000_000
+    assert shown is not None
+    assert Decimal(shown.amount) != exact
+    for amount, status in ((exact, "within"), (exact - Decimal("1e-18"), "over")):
+        budget = {MONEY: {"amount": f"{amount:f}", "currency": "EUR"}}
+        outcome = make(database, made, budget=budget).budget
+        assert outcome is not None
+        assert outcome.status == status
+
+
 def test_failed_points_and_days_without_a_rate_are_told(database: Database) -> None:
     a_profile(database)
     a_rate(database, "2.00", "2026-10-01", "2026-12-21")

@@ -1,5 +1,8 @@
 """Budgets held against what is lost."""
 
+from decimal import Decimal
+from fractions import Fraction
+
 import pytest
 
 from service.reports.budgets import outcome_of
@@ -105,6 +108,37 @@ def test_what_is_priced_may_be_over_the_budget_by_itself(
     assert (found.items_unpriced, found.unpriced_days) == (2, 40)
     shown = Money(amount=at_least, currency=currency) if at_least and currency == "EUR" else None
     assert found.priced_cost_per_30_days == shown
+
+
+@pytest.mark.parametrize("is_priced", [True, False])
+@pytest.mark.parametrize(
+    ("exact", "allowed", "is_over"),
+    [
+        # Shown as 176008.49
+        ("176008.488", "176008.489", False),
+        ("176008.489", "176008.489", False),
+        ("176008.4891", "176008.489", True),
+        # Shown as 100.00
+        ("100.004", "100.00", True),
+        ("99.996", "100.00", False),
+    ],
+)
+def test_a_budget_is_compared_with_what_was_not_rounded(
+    exact: str,
+    allowed: str,
+    is_priced: bool,  # noqa: FBT001 - a parameter of the table
+    is_over: bool,  # noqa: FBT001 - a parameter of the table
+) -> None:
+    shown = f"{Decimal(exact):.2f}"
+    found = outcome_of(
+        headline(1.0, shown if is_priced else None, at_least=shown),
+        gpu_hours=None,
+        cost=euros(allowed),
+        is_complete=True,
+        exact=Fraction(exact),
+    )
+    assert found is not None
+    assert found.status == ("over" if is_over else "within" if is_priced else "unknown")
 
 
 def test_items_without_numbers_are_a_reason() -> None:

@@ -1,6 +1,7 @@
 """Money of reports, against decimals worked out by hand."""
 
 from decimal import Decimal
+from fractions import Fraction
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -28,6 +29,7 @@ def test_items_add_up_to_the_sum_that_is_rounded_once() -> None:
     three = side(*(losing(name, 0.0025) for name in "abc"))
     found = costs_of(three, None)
     assert (found.whole, found.status) == (euros("0.02"), CostStatus.PRICED)
+    assert found.exact == Fraction("0.015")
     assert found.of_items == {"a": euros("0.01"), "b": euros("0.01"), "c": euros("0.00")}
 
 
@@ -52,6 +54,7 @@ def test_what_has_a_rate_is_what_the_loss_costs_at_least() -> None:
     found = costs_of(side(losing("a", 100.0), partly, never, no_window), None)
     # 100 h x 2.00, and 100 h of which 20 of 30 days cost 2.00
     assert (found.at_least, found.items_unpriced, found.unpriced_days) == (euros("333.33"), 3, 70)
+    assert found.exact == Fraction(1000, 3)
     gains = item("g", found=point(gpu_hours_lost=-1.0), window=window(unpriced=30))
     assert costs_of(side(losing("a", 100.0), gains), None).at_least is None
     priced_gain = losing("g", -10.0)

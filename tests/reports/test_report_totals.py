@@ -1,7 +1,6 @@
 """The numbers of a report against sums worked out by hand."""
 
 import math
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -271,5 +270,6 @@ def test_errors_of_one_seed_are_added_and_those_of_several_are_independent() -> 
 
 
 def test_the_document_has_what_is_computed() -> None:
-    fields: dict[str, Any] = dict.fromkeys(ReportNumbers.__struct_fields__)
-    assert set(fields) <= set(LossReport.__struct_fields__)
+    # What is not rounded is only for the budget.
+    fields = set(ReportNumbers.__struct_fields__) - {"exact_cost"}
+    assert fields <= set(LossReport.__struct_fields__)
