@@ -19,6 +19,7 @@ from service.db.engine import Connection, Database, OperationalError
 from service.db.failures import cause_of
 from service.jobs import webhook_encryption
 from service.jobs.delivery_attempts import LEASE_S, Claim, Sent, claim_due, record
+from service.jobs.delivery_places import Turns
 from service.jobs.delivery_sending import send
 from service.jobs.duties import Duty
 from service.settings import Deliveries
@@ -94,12 +95,19 @@ class Courier:
             # Looking costs SQLite no lock.
             if not rows.any_due(connection, now):
                 return 0
+            turns = Turns(lanes)
+            waiting = rows.list_due(
+                connection, now, kinds=turns.open_kinds, full_endpoints=turns.full_endpoints
+            )
+        if turns.next_of(waiting) is None:
+            return 0
         with self._database.write() as connection:
             claims = claim_due(
                 connection,
                 now,
                 claimed_by=self.name,
                 in_hand=lanes,
+                waiting=waiting,
                 public_url=self._settings.public_url,
             )
         for claim in claims:

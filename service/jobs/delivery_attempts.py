@@ -5,7 +5,7 @@ recorded in another one. Whoever is killed in between loses the lease to somebod
 the same message again.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -72,19 +72,21 @@ def claim_due(
     *,
     claimed_by: str,
     in_hand: Iterable[Lane],
+    waiting: Sequence[Row[Any]],
     public_url: str = "",
 ) -> list[Claim]:
     """Take what is due and has a place, in turns between the teams; `in_hand` is sent now.
 
+    `waiting` was due a moment ago (`rows.list_due`): looking for it is left out of the lock.
     What waits for an endpoint that is disabled, deleted or takes no money any more is canceled.
     """
     turns = Turns(in_hand)
     found: list[Claim] = []
-    while kinds := turns.open_kinds:
-        waiting = rows.list_due(connection, now, kinds=kinds, full_endpoints=turns.full_endpoints)
+    left = list(waiting)
+    while True:
         chosen = []
-        while (row := turns.next_of(waiting)) is not None:
-            waiting.remove(row)
+        while (row := turns.next_of(left)) is not None:
+            left.remove(row)
             turns.take(lane_of(row))
             chosen.append(row)
         # Of those that another process holds nothing comes back.
@@ -100,8 +102,11 @@ def claim_due(
             else:
                 found.append(claim)
         if not num_ended:
-            break
-    return found
+            return found
+        # What was canceled has left its places to others.
+        left = rows.list_due(
+            connection, now, kinds=turns.open_kinds, full_endpoints=turns.full_endpoints
+        )
 
 
 def record(

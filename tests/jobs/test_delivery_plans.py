@@ -262,6 +262,7 @@ def test_a_webhook_holds_ids_numbers_and_links(database: Database) -> None:
         "scheduled_for": "2027-03-28T01:00:00Z",
         "local_time": "2027-03-28T03:00:00+02:00",
         "state": "succeeded",
+        "zone": "Europe/Paris",
     }
     headline = report.headline
     assert data["report"]["gpu_hours_lost_per_30_days"] == headline.gpu_hours_lost_per_30_days
