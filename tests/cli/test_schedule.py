@@ -188,6 +188,19 @@ def test_a_run_is_waited_for(trainard: Program, address: str, make: Any) -> None
     assert ended.returncode == 1
 
 
+def test_a_budget_of_money_that_tells_nobody_is_warned_of(
+    trainard: Program, address: str, tmp_path: Path
+) -> None:
+    money = {"cost_of_loss_per_30_days": {"amount": "5", "currency": "EUR"}}
+    path = write(tmp_path, body("quiet", cron=RARE, budget=money))
+    said = "nobody is told when the budget of money is passed"
+    for options in (("--validate-only",), ()):
+        done = trainard("schedule", "create", path, *options, "--url", address)
+        assert done.returncode == 0, done.stderr
+        assert said in done.stdout
+    assert f"  warning:  {said}" in trainard("schedule", "show", "quiet", "--url", address).stdout
+
+
 def test_a_run_over_its_budget_says_so(trainard: Program, address: str, make: Any) -> None:
     make("tight", budget={"gpu_hours_lost_per_30_days": 1})
     done = trainard("schedule", "run", "tight", "--wait", "--url", address, "--format", "json")
