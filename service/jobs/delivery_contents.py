@@ -22,6 +22,7 @@ from service.jobs.schedule_documents import (
     Language,
     ReportFormat,
 )
+from service.reports.charts import printable
 from service.reports.language import words
 from service.reports.loss_report import LossReport
 from service.reports.report_formats import FORMATS
@@ -204,7 +205,7 @@ def _attachments(
 
 
 def _subject(told: Told, language: Language) -> str:
-    name = f"{told.schedule.name}, {_slot(told, language)}"
+    name = f"{printable(told.schedule.name)}, {_slot(told, language)}"
     if told.report is None:
         return _say(language, "subject_failed", name=name)
     hours = hours_text(told.report.headline.gpu_hours_lost_per_30_days, language)
@@ -251,7 +252,7 @@ def _html(told: Told, language: Language, lines: list[str], links: Mapping[str, 
         for part in _paragraphs(told, language, lines)
     ]
     title = escape(_subject(told, language))
-    body = "\n".join([f"<h1>{title}</h1>", *paragraphs, *shown])
+    body = "\n".join([f"<h1><bdi>{title}</bdi></h1>", *paragraphs, *shown])
     return (
         f'<!DOCTYPE html>\n<html lang="{language}"><head><meta charset="utf-8">'
         f"<title>{title}</title></head>\n"

@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from service.reports.language import Words
 from service.reports.loss_report import BudgetOutcome, LossReport
-from service.reports.money import Money
+from service.reports.money import Money, minor_digits
 from service.reports.report_view import MANY_TIMES, percent
 
 # Shares are shown without decimals: what is over by less looks as if it were not.
@@ -76,7 +76,17 @@ def _money(budget: BudgetOutcome, words: Words) -> Iterator[_Used]:
     # What is shown may be above a budget of parts of a cent that is kept.
     if left > 0 and budget.status == "over":
         over = numbers.money(Money(amount=f"{left:f}", currency=most.currency))
+    elif budget.status == "over" and not _is_over_hours(budget):
+        # It is more than the budget only before it is rounded.
+        least = Decimal(1).scaleb(-minor_digits(most.currency))
+        amount = numbers.money(Money(amount=f"{least:f}", currency=most.currency))
+        over = words.say("less_than", amount=amount)
     yield _used(words, float(known.amount) / float(most.amount), (shown, numbers.money(most)), over)
+
+
+def _is_over_hours(budget: BudgetOutcome) -> bool:
+    lost, allowed = budget.gpu_hours_lost_per_30_days, budget.gpu_hours_budget_per_30_days
+    return lost is not None and allowed is not None and lost > allowed
 
 
 def _used(words: Words, share: float, shown: tuple[str, str], over: str) -> _Used:

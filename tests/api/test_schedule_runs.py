@@ -304,7 +304,7 @@ def test_whether_a_budget_of_money_is_passed_is_told_to_those_who_see_money(
     added = add(sqlite_database, paused=True)
     headers = {role: key_of(sqlite_database, role) for role in ("viewer", "finance")}
     client.post(BACKFILLS, json={**FIVE, "last_on": "2026-11-01"}, headers=headers["finance"])
-    money = {"cost_of_loss_per_30_days": {"amount": "10.00", "currency": "EUR"}}
+    money: dict[str, Any] = {"cost_of_loss_per_30_days": {"amount": "10.00", "currency": "EUR"}}
     hours = {"gpu_hours_lost_per_30_days": 10}
     told = {}
     kept = {"gpu_hours_lost_per_30_days": 30, **money}

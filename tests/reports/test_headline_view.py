@@ -213,6 +213,21 @@ def test_a_budget_that_is_just_passed_says_by_how_much() -> None:
     ]
 
 
+def test_a_cost_that_is_over_before_it_is_rounded() -> None:
+    report = loss_reports.realistic()
+    assert report.budget is not None
+    rounded = structs.replace(
+        report.budget,
+        status="over",
+        gpu_hours_budget_per_30_days=None,
+        cost_of_loss_per_30_days=euros("100.00"),
+        cost_budget_per_30_days=euros("100.003"),
+    )
+    assert budget_view(structs.replace(report, budget=rounded), ENGLISH).lines == [
+        "€100.00 of €100.003 (100% used), over by less than €0.01"
+    ]
+
+
 def test_a_baseline_is_known_by_its_local_time() -> None:
     report = loss_reports.realistic()
     assert report.baseline is not None
