@@ -89,7 +89,7 @@ async def list_runs(request: ApiRequest) -> ApiResponse:
         summary="Run a schedule now",
         description="Its slot is the moment of the request. It begins as the concurrency policy "
         "allows, also while the schedule is paused, and is reported on and delivered as a run of "
-        "the night is.",
+        "the night is. 409 while 20 that were begun so have not ended.",
         tag=TAG,
         path=SchedulePath,
         idempotent=True,
