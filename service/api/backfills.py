@@ -64,7 +64,8 @@ class BackfillQuery(Struct, frozen=True, kw_only=True):
         summary="Run the slots of past days, or run them again",
         description=f"At most {MAX_SLOTS} slots, none of them in the future. A slot that is run "
         "again keeps its run id; the batch and the report of the earlier attempt stay. The "
-        "schedule's concurrency policy is not asked. While the schedule is paused nothing begins.",
+        "schedule's concurrency policy is not asked. While the schedule is paused nothing begins. "
+        "Where no slot is to run the answer is 422; `validate_only` lists them and why.",
         tag=TAG,
         path=SchedulePath,
         body=BackfillIn,

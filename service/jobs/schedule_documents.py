@@ -137,7 +137,8 @@ class _Delivery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     - `when`: `always`; `not_empty`: not when nothing is lost or no point has a result;
       `on_change`: only when the loss moved by more than `threshold` (there is no baseline: it is
       sent). A run that has failed or is over its budget is always told.
-    - `include_costs`: whether money may stand in it; to say so needs costs:read.
+    - `include_costs`: whether money may stand in it; to say so needs costs:read. Without it a
+      budget of money is no reason to send it either: that would tell of money.
     """
 
     when: Annotated[
@@ -224,7 +225,8 @@ class ScheduleIn(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
       ledger): `run_latest` runs the newest one only, `run_all` the newest `misfire_max_runs`,
       `skip` none. A slot is missed when it is `misfire_grace_s` late;
     - `concurrency_policy`: what becomes of a slot while a run before it has not ended: `forbid`
-      skips it, `queue` lets it wait, `replace` cancels the run before;
+      skips it, `queue` lets it wait, `replace` cancels the run before. Missed slots that are run
+      wait for each other and push nobody out: what comes in its time waits for them;
     - `profiles_as_of`: `newest` revision when the run begins, or the one that was newest at the
       `slot` (which makes a difference for backfills).
     """
