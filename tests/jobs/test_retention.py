@@ -233,7 +233,9 @@ def test_expired_exports_go_when_they_are_pruned(database: Database) -> None:
 
 
 def test_files_in_folders_go_with_their_days(database: Database, tmp_path: Path) -> None:
-    files = drops.write(str(tmp_path), "finance", [("a.json", b"{}"), ("b.json", b"[]")], team="ours")
+    files = drops.write(
+        str(tmp_path), "finance", [("a.json", b"{}"), ("b.json", b"[]")], team="ours"
+    )
     outcome = {
         "team": "ours",
         "folder": "finance",
