@@ -10,10 +10,8 @@ from tests.jobs.delivery_worlds import DELIVERIES
 
 
 def test_a_letter_names_the_slot_in_local_time_and_turns_nothing_around() -> None:
-    run: Any = SimpleNamespace(local_time="2026-11-30T13:59:00+01:00", id="r")
-    schedule: Any = SimpleNamespace(
-        name="Nightly \u202e\u05d0", slug="nightly", zone="Europe/Paris", id="s"
-    )
+    run: Any = SimpleNamespace(local_time="2026-11-30T13:59:00+01:00", zone="Europe/Paris", id="r")
+    schedule: Any = SimpleNamespace(name="Nightly \u202e\u05d0", slug="nightly", id="s")
     delivery: Any = SimpleNamespace(
         message_id="m", created_at=datetime(2026, 11, 30, tzinfo=UTC), reason="The run failed."
     )
