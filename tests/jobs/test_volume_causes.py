@@ -225,3 +225,32 @@ def test_an_item_of_remedies_stands_for_its_scenario(database: Database) -> None
     new = run(database, item)
     (parts,) = causes(database, pairs(database, past, new))
     assert shown(parts) == [("profile_revision", "load_ms", "30.0", "60.0")]
+
+
+def test_with_the_same_draws_a_small_difference_is_the_inputs(database: Database) -> None:
+    """Twelve simulated items of which each moves by less than two standard errors of its own."""
+    pipeline = {
+        "schedule": "1f1b",
+        "stages": 4,
+        "microbatches": 8,
+        "p2p_ms": 1,
+        "per_op_jitter": {"kind": "lognormal", "cv": 0.3},
+    }
+    drawn = {"num_gpus": 64, "draws": 64, "pipeline": pipeline}
+    a_profile(database, **drawn)
+    items = [{"profile": "prod", "overrides": {"seed": seed}} for seed in range(3)]
+    past = run(database, *items)
+    revise(database, **drawn | {"pipeline": pipeline | {"p2p_ms": 1.2}})
+    found = pairs(database, past, run(database, *items))
+    moved = [pair.new.per_30_days - pair.past.per_30_days for pair in found]
+    errors = [math.hypot(pair.past.se_per_30_days, pair.new.se_per_30_days) for pair in found]
+    assert all(0 < part < 2 * error for part, error in zip(moved, errors, strict=True))
+    for parts in causes(database, found):
+        assert [(part.cause, part.path) for part in parts] == [
+            ("profile_revision", "pipeline.p2p_ms")
+        ]
+    # Other seeds and nothing else: that is sampling, however much it is.
+    others = [{"profile": "prod", "overrides": {"seed": seed + 7}} for seed in range(3)]
+    reseeded = pairs(database, run(database, *items), run(database, *others))
+    for parts in causes(database, reseeded):
+        assert [(part.cause, part.path) for part in parts] == [("sampling", "seed")]

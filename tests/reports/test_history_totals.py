@@ -17,6 +17,7 @@ from service.reports.history_totals import (
     group_runs,
     history_totals,
     previous_groups,
+    runs_in_both,
 )
 from service.reports.loss_report import VolumeCause
 from service.reports.money import CostStatus, Money
@@ -154,6 +155,8 @@ def test_items_that_share_a_name_are_paired_by_their_custom_ids() -> None:
     assert change is not None
     assert change.gpu_hours_lost_per_30_days.past == 1432.0
     assert (change.items_compared, change.items_gone) == (1, 1)
+    before, after = group_runs([past, new], "team")
+    assert runs_in_both(before, after) == [(twins[1], *new.runs)]
     # Also where the one that shares the name has no numbers.
     failing = a_night(1, twins[0], absent=(absent("same", "n2"),))
     change = totals(failing, new)[1].change
