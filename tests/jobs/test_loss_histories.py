@@ -362,9 +362,9 @@ def test_the_first_run_shown_has_its_change_too(database: Database) -> None:
     for asked in ({"schedule": "nightly"}, {"scenario": "x"}):
         (week,) = ask(database, **asked, step="week", since=date(2026, 12, 3)).items
         assert (week.batch_id, week.change) == (batches[3], None)
-    (day,) = ask(database, schedule="nightly", step="day", since=date(2026, 12, 4)).items
-    assert day.change is not None
-    assert day.change.previous_result_id.startswith(str(batches[2]))
+    (daily,) = ask(database, schedule="nightly", step="day", since=date(2026, 12, 4)).items
+    assert daily.change is not None
+    assert daily.change.previous_result_id.startswith(str(batches[2]))
     assert ask(database, schedule="nightly", since=date(2027, 1, 1)).items == []
 
 
