@@ -99,3 +99,15 @@ def test_hours_that_hardly_moved_did_not_move(new_hours: float) -> None:
     assert_as_single_rows(joined)
     moved = cost_columns(joined, np.array([0]))["difference.cost_of_loss"][0]
     assert moved == (Decimal("0.02") if new_hours == 100.01 else 0)
+
+
+def test_withheld_costs_have_the_same_columns_and_no_amount() -> None:
+    window = PricedWindow(lines=(RateLine(rate_id="a", price=Decimal("2.00"), days=30),))
+    joined = join(side([100.0, 7.0], [window], "EUR"), side([90.0, 7.0], [window], "EUR"))
+    shown = cost_columns(joined, np.array([0, 1]))
+    hidden = cost_columns(joined, np.array([0, 1]), withhold=True)
+    assert list(hidden) == list(shown) == [field.name for field in cost_fields()]
+    assert all(list(hidden[f"{part}.cost_of_loss"]) == [None, None] for part in AMOUNTS)
+    assert np.isnan(hidden[RELATIVE].astype(np.float64)).all()
+    for name in ("cost_status", "past.cost_status", "new.cost_status"):
+        assert list(hidden[name]) == ["withheld", "withheld"]

@@ -22,6 +22,8 @@ from service.reports.pricing import (
     mean_price,
     price_days,
     priced,
+    summed_cost,
+    summed_hours,
 )
 
 DAY = date(2026, 12, 1)
@@ -168,6 +170,31 @@ def test_hours_are_their_shortest_digits(hours: float) -> None:
 def test_hours_that_are_no_number_have_no_cost(hours: float) -> None:
     with pytest.raises(ValueError, match="a finite number is needed"):
         exact_hours(hours)
+    with pytest.raises(ValueError, match="a finite number is needed"):
+        summed_hours([1.0, hours])
+
+
+@given(
+    rows=st.lists(
+        st.tuples(
+            st.floats(allow_nan=False, allow_infinity=False), st.sampled_from(["1.00", "2.105"])
+        ),
+        max_size=12,
+    ),
+    has_unpriced=st.booleans(),
+)
+def test_summed_costs_are_the_sum_of_the_costs(
+    rows: list[tuple[float, str]], *, has_unpriced: bool
+) -> None:
+    priced_rows: list[tuple[float, PricedWindow | None]] = [
+        (hours, PricedWindow(lines=(RateLine(rate_id="a", price=Decimal(price), days=30),)))
+        for hours, price in rows
+    ]
+    assert summed_cost(priced_rows) == sum(
+        (exact_hours(hours) * Fraction(price) for hours, price in rows), Fraction(0)
+    )
+    if has_unpriced:
+        assert summed_cost([*priced_rows, (1.0, None)]) is None
 
 
 @given(
