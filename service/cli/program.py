@@ -50,7 +50,7 @@ COMMANDS = {
     "backup": Entry("backup", "Copy the embedded database into one file while it serves."),
     "restore": Entry("restore", "Put a copy in the place of the embedded database."),
     "webhook": Entry("webhook", "Make, list, rotate, try and delete webhook endpoints."),
-    "delivery": Entry("delivery", "List, show and repeat deliveries."),
+    "delivery": Entry("delivery", "List, show, repeat and call off deliveries."),
     "key": Entry("key", "Make, list and revoke API keys."),
     "team": Entry("team", "Make, list and change teams."),
     "audit": Entry("audit", "Check, export or prune the audit trail."),
