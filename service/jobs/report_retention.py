@@ -8,7 +8,7 @@ from msgspec import Struct
 from service.db import reports
 from service.db.engine import Connection, Database
 from service.jobs import audit
-from service.jobs.actors import program
+from service.jobs.pruning import Pruning, prune
 
 # Reports deleted by one transaction
 PER_STEP: Final = 100
@@ -42,19 +42,16 @@ def delete_expired(database: Database, now: datetime, days: int) -> int:
     if not days:
         return 0
     moment = now - timedelta(days=days)
-    total = 0
-    while True:
-        with database.write() as connection:
-            deleted = reports.delete_ended_before(connection, moment, limit=PER_STEP)
-            for team_id in sorted({team for team, _ in deleted}):
-                count = sum(team == team_id for team, _ in deleted)
-                audit.record(
-                    connection,
-                    program("retention", team_id),
-                    action=ACTION,
-                    subject="reports",
-                    detail=f"{count} reports that ended before {moment.isoformat()}",
-                )
-        total += len(deleted)
-        if len(deleted) < PER_STEP:
-            return total
+    return prune(
+        database,
+        Pruning(
+            delete=lambda connection: reports.delete_ended_before(
+                connection, moment, limit=PER_STEP
+            ),
+            per_step=PER_STEP,
+            command=audit.RETENTION,
+            action=ACTION,
+            subject="reports",
+            told=f"reports that ended before {moment.isoformat()}",
+        ),
+    )

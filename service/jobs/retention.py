@@ -14,8 +14,8 @@ from service.db import deliveries, retention
 from service.db.engine import Connection, Database
 from service.db.retention import Measure
 from service.jobs import audit, drop_expiry, export_removal, report_retention
-from service.jobs.actors import program
 from service.jobs.batch_documents import TERMINAL_STATES
+from service.jobs.pruning import Pruning, prune
 from service.settings import Settings
 
 Kept = Literal["batches", "exports", "reports", "deliveries", "delivery_files", "audit_events"]
@@ -140,22 +140,18 @@ def delete_deliveries(
     """Delete ended deliveries that were made more than so many days ago; how many. 0 days: none."""
     if not days:
         return 0
-    before, total = now - timedelta(days=days), 0
-    while True:
-        with database.write() as connection:
-            gone = deliveries.delete_old(connection, before, limit=PER_STEP)
-            for team_id in sorted({team for team, _ in gone}):
-                count = sum(team == team_id for team, _ in gone)
-                audit.record(
-                    connection,
-                    program(command, team_id),
-                    action=ACTION,
-                    subject="deliveries",
-                    detail=f"{count} deliveries that were made before {before.isoformat()}",
-                )
-        total += len(gone)
-        if len(gone) < PER_STEP:
-            return total
+    before = now - timedelta(days=days)
+    return prune(
+        database,
+        Pruning(
+            delete=lambda connection: deliveries.delete_old(connection, before, limit=PER_STEP),
+            per_step=PER_STEP,
+            command=command,
+            action=ACTION,
+            subject="deliveries",
+            told=f"deliveries that were made before {before.isoformat()}",
+        ),
+    )
 
 
 def delete_exports(database: Database, now: datetime) -> int:
