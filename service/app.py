@@ -52,6 +52,7 @@ from service.db.engine import Database
 from service.jobs.runtime import Runtime
 from service.jobs.spans import tracing
 from service.settings import Settings
+from service.web import pages
 
 ROUTES: tuple[Iterable[HTTPRouteHandler], ...] = (
     evaluations.routes,
@@ -84,6 +85,7 @@ ROUTES: tuple[Iterable[HTTPRouteHandler], ...] = (
     retention.routes,
     problem_pages.routes,
     docs.routes,
+    pages.routes,
 )
 
 

@@ -13,7 +13,6 @@ from typing import Final
 
 from litestar import get
 from litestar.handlers import HTTPRouteHandler
-from litestar.response import Redirect
 
 from service.api.answers import raw_answer
 from service.api.contract import ApiRequest, ApiResponse
@@ -75,12 +74,6 @@ def page() -> bytes:
     return html.encode()
 
 
-@get("/", status_code=307, include_in_schema=False, name="index")
-async def show_index() -> Redirect:
-    """Send people to the docs page."""
-    return Redirect("/docs", status_code=307)
-
-
 @get("/docs", name="docs", include_in_schema=False)
 async def show_docs(request: ApiRequest) -> ApiResponse:  # noqa: ARG001 - the handlers' one signature
     """Answer with the docs page."""
@@ -101,4 +94,4 @@ async def show_asset(request: ApiRequest) -> ApiResponse:
     )
 
 
-routes: list[HTTPRouteHandler] = [show_index, show_docs, show_asset]
+routes: list[HTTPRouteHandler] = [show_docs, show_asset]

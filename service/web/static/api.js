@@ -1,0 +1,88 @@
+// The API of this service: what is shown on a page is what it answers.
+
+/** A problem document (RFC 9457) that was answered, or that nothing was. */
+export class Problem extends Error {
+  constructor(status, document) {
+    super(document.detail ?? document.title ?? `HTTP ${status}`);
+    this.status = status;
+    this.type = document.type ?? "about:blank";
+    this.title = document.title ?? "";
+    this.detail = document.detail ?? "";
+    /** [{pointer, code, detail}] */
+    this.errors = document.errors ?? [];
+    this.traceId = document.trace_id ?? null;
+  }
+}
+
+/**
+ * Ask; `{data, status, headers}`. `body` is sent as JSON. Raises `Problem`; an aborted request
+ * raises the AbortError of fetch. Without a valid key it goes to the sign-in page and never returns.
+ */
+export async function ask(method, path, { body, headers = {}, signal, text = false } = {}) {
+  const answer = await reach(path, {
+    method,
+    signal,
+    headers: {
+      Accept: "application/json",
+      ...(body === undefined ? {} : { "Content-Type": "application/json" }),
+      ...headers,
+    },
+    body: body === undefined ? undefined : JSON.stringify(body),
+  });
+  if (answer.status === 401 && path !== "/v1/session") {
+    const here = location.pathname + location.search + location.hash;
+    location.assign(`/sign-in?next=${encodeURIComponent(here)}`);
+    return new Promise(() => {});
+  }
+  if (!answer.ok) throw new Problem(answer.status, await problemOf(answer));
+  if (answer.status === 204) return { data: null, status: 204, headers: answer.headers };
+  return {
+    data: text ? await answer.text() : await answer.json(),
+    status: answer.status,
+    headers: answer.headers,
+  };
+}
+
+export async function get(path, options = {}) {
+  return (await ask("GET", path, options)).data;
+}
+
+/** A POST that makes something: sent again with the same key it makes nothing twice. */
+export async function create(path, body, options = {}) {
+  const key = options.key ?? crypto.randomUUID();
+  return ask("POST", path, {
+    ...options,
+    body,
+    headers: { "Idempotency-Key": key, ...(options.headers ?? {}) },
+  });
+}
+
+/** The path with a query; null and "" are left out, lists repeat the parameter. */
+export function withQuery(path, parameters) {
+  const query = new URLSearchParams();
+  for (const [name, value] of Object.entries(parameters)) {
+    for (const one of Array.isArray(value) ? value : [value]) {
+      if (one !== null && one !== undefined && one !== "") query.append(name, String(one));
+    }
+  }
+  const text = query.toString();
+  return text ? `${path}?${text}` : path;
+}
+
+async function reach(path, options) {
+  try {
+    return await fetch(path, { credentials: "same-origin", cache: "no-cache", ...options });
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    const { t } = await import("./texts.js");
+    throw new Problem(0, { title: t("common.unreachable"), detail: t("common.unreachable_detail") });
+  }
+}
+
+async function problemOf(answer) {
+  try {
+    return await answer.json();
+  } catch {
+    return { title: `HTTP ${answer.status}` };
+  }
+}

@@ -1,0 +1,78 @@
+// What went wrong, at the field where it did, else above the page.
+
+import { byId, fill, h } from "./dom.js";
+import { t } from "./texts.js";
+
+/**
+ * Show a problem. Each of its errors goes to the field of `form` whose `data-pointer` is the error's
+ * pointer or the longest beginning of it; `prefix` is what the request has before the form's own
+ * pointers ("/scenario"). What finds no field is listed in the form's `.faults`, or above the page.
+ */
+export function showProblem(problem, { form = null, prefix = "" } = {}) {
+  if (problem.name === "AbortError") return;
+  clearProblem(form);
+  const homeless = [];
+  let first = null;
+  for (const error of problem.errors ?? []) {
+    const field = form ? fieldOf(form, error.pointer ?? "", prefix) : null;
+    if (!field) {
+      homeless.push(error);
+      continue;
+    }
+    first ??= field;
+    markField(field, error.detail);
+  }
+  const told = homeless.map((error) => `${error.pointer || "/"}: ${error.detail}`);
+  if (told.length || !first) showNotice(form, problem, told);
+  first?.focus();
+}
+
+/** Take all marks away. */
+export function clearProblem(form = null) {
+  byId("notice").hidden = true;
+  if (!form) return;
+  for (const field of form.querySelectorAll("[aria-invalid]")) {
+    field.removeAttribute("aria-invalid");
+    const id = `${field.id}-fault`;
+    document.getElementById(id)?.remove();
+    const others = (field.getAttribute("aria-describedby") ?? "").split(" ").filter((one) => one && one !== id);
+    if (others.length) field.setAttribute("aria-describedby", others.join(" "));
+    else field.removeAttribute("aria-describedby");
+  }
+  const list = form.querySelector(".faults");
+  if (list) fill(list).hidden = true;
+}
+
+function fieldOf(form, pointer, prefix) {
+  let path = pointer.startsWith(prefix) ? pointer.slice(prefix.length) : pointer;
+  while (path) {
+    const field = form.querySelector(`[data-pointer="${CSS.escape(path)}"]`);
+    if (field) return field;
+    path = path.slice(0, path.lastIndexOf("/"));
+  }
+  return null;
+}
+
+function markField(field, detail) {
+  if (!field.id) field.id = `field-${crypto.randomUUID()}`;
+  const id = `${field.id}-fault`;
+  const before = document.getElementById(id);
+  if (before) {
+    before.textContent = `${before.textContent}; ${detail}`;
+    return;
+  }
+  field.setAttribute("aria-invalid", "true");
+  const others = field.getAttribute("aria-describedby");
+  field.setAttribute("aria-describedby", others ? `${others} ${id}` : id);
+  (field.closest(".field") ?? field.parentElement).append(h("p", { class: "fault", id }, detail));
+}
+
+function showNotice(form, problem, told) {
+  const list = form?.querySelector(".faults");
+  const place = list ?? byId("notice");
+  const detail = told.length ? h("ul", {}, told.map((text) => h("li", {}, text))) : null;
+  const sentence = [problem.title, problem.detail].filter(Boolean).join(": ");
+  const trace = problem.traceId ? h("small", {}, t("common.trace", { id: problem.traceId })) : null;
+  fill(place, h("p", {}, h("strong", {}, sentence || String(problem))), detail, trace);
+  place.hidden = false;
+}

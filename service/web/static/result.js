@@ -1,0 +1,1 @@
+// The page of this name: see PLAN9.
