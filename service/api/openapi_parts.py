@@ -30,6 +30,7 @@ TAGS: Final[tuple[tuple[str, str], ...]] = (
     ("Webhooks", "Where reports are told to: signed messages, tried again for a day."),
     ("Deliveries", "What was sent, what waits, what was given up, and sending it again."),
     ("Reports", "What a batch loses, against the one before, as a document in any format."),
+    ("Sessions", "Who looks at the pages: signing in with a key, and signing out."),
     ("API keys", "Who may call the service, and what each of them may do."),
     ("Audit trail", "Who changed what, who was refused, who was shown money."),
     ("Service", "The state, the limits and the description of the service."),

@@ -226,6 +226,7 @@ REQUESTS: dict[str, Request] = {
     "get_metrics": _get("/metrics"),
     "get_openapi": _get("/openapi.json"),
     "list_problem_types": _get("/problems"),
+    "read_session": _get("/v1/session"),
     "explain_problem_type": _get("/problems/not-found"),
     "list_workers": _get("/v1/workers"),
     "get_meta": _get("/v1/meta"),

@@ -36,6 +36,7 @@ ALLOWED: dict[str, frozenset[str] | str] = {
     "get_readiness": PUBLIC,
     "get_openapi": PUBLIC,
     "list_problem_types": PUBLIC,
+    "read_session": PUBLIC,
     "explain_problem_type": PUBLIC,
     "get_metrics": ADMINS,
     "list_workers": ALL,
