@@ -1,0 +1,202 @@
+// Forms out of descriptions of their fields. Each field carries the JSON pointer of what it sets, so
+// that problems.js finds the field of an error; what is valid only the API decides.
+
+import { h, settled } from "./dom.js";
+import { has, t } from "./texts.js";
+
+let made = 0;
+
+/** What lies at a JSON pointer (RFC 6901); undefined where nothing does. */
+export function valueAt(document, pointer) {
+  return partsOf(pointer).reduce((found, part) => found?.[part], document);
+}
+
+/** The same document with another value at the pointer; undefined takes it away. */
+export function setAt(document, pointer, value) {
+  const copy = structuredClone(document);
+  const parts = partsOf(pointer);
+  const last = parts.pop();
+  if (last === undefined) return value;
+  let place = copy;
+  for (const [depth, part] of parts.entries()) {
+    if (place[part] === null || typeof place[part] !== "object") {
+      if (value === undefined) return copy;
+      place[part] = /^\d+$/.test(parts[depth + 1] ?? last) ? [] : {};
+    }
+    place = place[part];
+  }
+  if (value === undefined) delete place[last];
+  else place[last] = value;
+  return copy;
+}
+
+function partsOf(pointer) {
+  if (!pointer) return [];
+  return pointer
+    .slice(1)
+    .split("/")
+    .map((part) => part.replaceAll("~1", "/").replaceAll("~0", "~"));
+}
+
+/**
+ * A field: `{pointer, kind, label, hint, unit, options, required, min, max, step, rows, list, value}`.
+ *
+ * - `kind`: number, text, select, date, check, json, lines (a list of texts, one a line) or pairs
+ *   (an object of texts, "key: value" a line);
+ * - `options`: [[value, label]] of a select; `list`: suggestions of a text;
+ * - an empty field is `null`, or left out (undefined) with `absent: true`.
+ *
+ * → `{element, input, pointer, value(), set(value), onChange(fn), disable(is), fault()}`: `value()`
+ * raises a `FieldFault` where the text cannot be read at all (JSON with a comma too many).
+ */
+export function field(description) {
+  const { kind, pointer } = description;
+  made += 1;
+  const id = `f${made}-${pointer.replace(/[^A-Za-z0-9]+/g, "-")}`;
+  const input = inputOf(description, id);
+  const told = description.hint ? h("p", { class: "hint", id: `${id}-hint` }, description.hint) : null;
+  if (told) input.setAttribute("aria-describedby", told.id);
+  const list = description.list ? listOf(description.list, `${id}-list`) : null;
+  if (list) input.setAttribute("list", list.id);
+  const caption = [description.label, description.unit ? h("small", { class: "quiet unit" }, ` (${description.unit})`) : null];
+  const element =
+    kind === "check"
+      ? h("div", { class: "field" }, h("label", { class: "check", for: id }, input, h("span", {}, caption)), told)
+      : h("div", { class: "field" }, h("label", { for: id }, caption), input, list, told);
+  const one = {
+    element,
+    input,
+    pointer,
+    value: () => readField(description, input),
+    set: (value) => writeField(description, input, value),
+    onChange: (fn) => input.addEventListener(kind === "select" || kind === "check" ? "change" : "input", fn),
+    disable: (is) => {
+      input.disabled = is;
+    },
+  };
+  if ("value" in description) one.set(description.value);
+  return one;
+}
+
+/** Raised where a field's text cannot be read; it looks like a problem of the API's. */
+export class FieldFault extends Error {
+  constructor(pointer, detail) {
+    super(detail);
+    this.title = t("common.unreadable");
+    this.detail = "";
+    this.errors = [{ pointer, code: "unreadable", detail }];
+    this.traceId = null;
+  }
+}
+
+/**
+ * Several fields over one document: `{element, fields, read(), show(document), onChange(fn)}`.
+ *
+ * `read()` is the shown document with the fields' values put in, so that what has no field stays.
+ * Fields are filled in in their order: one of a whole object comes before those of its parts.
+ */
+export function fieldset(descriptions, { legend = null, className = "fields" } = {}) {
+  const fields = descriptions.map(field);
+  const element = h("fieldset", {}, legend ? h("legend", {}, legend) : null, h("div", { class: className }, fields.map((one) => one.element)));
+  let shown = {};
+  return {
+    element,
+    fields,
+    field: (pointer) => fields.find((one) => one.pointer === pointer),
+    read() {
+      let read = shown;
+      for (const [place, one] of fields.entries()) {
+        const value = one.value();
+        const absent = value === null && descriptions[place].absent;
+        read = setAt(read, one.pointer, absent ? undefined : value);
+      }
+      return read;
+    },
+    show(document) {
+      shown = structuredClone(document);
+      for (const one of fields) one.set(valueAt(document, one.pointer));
+    },
+    onChange(fn, wait = 0) {
+      const called = wait ? settled(fn, wait) : fn;
+      for (const one of fields) one.onChange(called);
+    },
+  };
+}
+
+/** Disable a form's button while `work` is done. */
+export async function busy(button, work) {
+  button.disabled = true;
+  button.setAttribute("aria-busy", "true");
+  try {
+    return await work();
+  } finally {
+    button.disabled = false;
+    button.removeAttribute("aria-busy");
+  }
+}
+
+function inputOf({ kind, pointer, options, required, min, max, step, rows, placeholder }, id) {
+  const shared = { id, name: pointer, "data-pointer": pointer, "aria-required": required ? "true" : null };
+  if (kind === "select") {
+    return h("select", shared, options.map(([value, label]) => h("option", { value: value ?? "" }, label)));
+  }
+  if (kind === "check") return h("input", { ...shared, type: "checkbox" });
+  if (kind === "json" || kind === "lines" || kind === "pairs") {
+    return h("textarea", { ...shared, rows: rows ?? (kind === "json" ? 12 : 3), spellcheck: "false", class: kind });
+  }
+  const texts = { ...shared, placeholder, autocomplete: "off" };
+  if (kind === "number") return h("input", { ...texts, type: "number", min, max, step: step ?? "any" });
+  return h("input", { ...texts, type: kind === "date" ? "date" : "text", spellcheck: "false" });
+}
+
+function listOf(values, id) {
+  return h("datalist", { id }, values.map((value) => h("option", { value })));
+}
+
+function readField({ kind, pointer, options }, input) {
+  if (kind === "check") return input.checked;
+  if (kind === "select") return options[input.selectedIndex]?.[0] ?? null;
+  const text = input.value.trim();
+  if (kind === "number") {
+    // What is no number has no value: an empty field would pass for one that was left out.
+    if (input.validity.badInput) throw new FieldFault(pointer, t("common.no_number"));
+    return text === "" ? null : Number(text);
+  }
+  if (kind === "json") return text === "" ? null : parsed(pointer, text);
+  const lines = text.split("\n").map((line) => line.trim()).filter(Boolean);
+  if (kind === "lines") return lines;
+  if (kind === "pairs") {
+    return Object.fromEntries(
+      lines.map((line) => {
+        const at = line.indexOf(":");
+        if (at < 1) throw new FieldFault(pointer, t("common.no_pair", { line }));
+        return [line.slice(0, at).trim(), line.slice(at + 1).trim()];
+      }),
+    );
+  }
+  return text === "" ? null : text;
+}
+
+function parsed(pointer, text) {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    throw new FieldFault(pointer, t("common.no_json", { why: error.message }));
+  }
+}
+
+function writeField({ kind, options }, input, value) {
+  if (kind === "check") input.checked = Boolean(value);
+  else if (kind === "select") {
+    const place = options.findIndex(([one]) => one === (value ?? null));
+    input.selectedIndex = place < 0 && value === undefined ? 0 : place;
+  } else if (kind === "json") input.value = value === null || value === undefined ? "" : JSON.stringify(value, null, 2);
+  else if (kind === "lines") input.value = (value ?? []).join("\n");
+  else if (kind === "pairs") input.value = Object.entries(value ?? {}).map(([key, text]) => `${key}: ${text}`).join("\n");
+  else input.value = value ?? "";
+}
+
+/** The text of a key, or null where there is none: for hints that not every field has. */
+export function hint(key) {
+  return has(key) ? t(key) : null;
+}
