@@ -7,11 +7,14 @@ process could start one.
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page, Route, sync_playwright
 
 from service.cli.child_service import running_service
+from tests.browser.seeded import Closed, Seeded, closed_copy, seed
 
 INSTALL = "apt-get update && apt-get install -y --no-install-recommends chromium"
 ARGUMENTS = [
@@ -36,6 +39,39 @@ def base_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
+def seeded_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the database of `seeded` is."""
+    return tmp_path_factory.mktemp("seeded") / "trainard.db"
+
+
+@pytest.fixture(scope="session")
+def seeded(seeded_database: Path) -> Iterator[Seeded]:
+    """A service that has something to show. Whoever adds to it takes it away again."""
+    database_url = f"sqlite:///{seeded_database}"
+    log = seeded_database.with_name("service.log")
+    with running_service(database_url, port=0, log=log) as address:
+        yield seed(address)
+
+
+@pytest.fixture(scope="session")
+def seeded_url(seeded: Seeded) -> str:
+    """Its address."""
+    return seeded.url
+
+
+@pytest.fixture(scope="session")
+def closed(
+    seeded: Seeded, seeded_database: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Closed]:
+    """The same on a service of its own that asks for a key."""
+    copied = tmp_path_factory.mktemp("closed") / "trainard.db"
+    keys = closed_copy(seeded_database, copied)
+    log = copied.with_name("service.log")
+    with running_service(f"sqlite:///{copied}", port=0, log=log) as address:
+        yield Closed(seeded=replace(seeded, url=address), **keys)
+
+
+@pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
     """Debian's Chromium; Playwright's own download is not needed."""
     program = shutil.which("chromium")
@@ -51,6 +87,13 @@ def browser() -> Iterator[Browser]:
 def page(browser: Browser, base_url: str) -> Iterator[Page]:
     """A page that may not leave the host and may not complain on its console."""
     with guarded_page(browser, base_url) as opened:
+        yield opened
+
+
+@pytest.fixture
+def seeded_page(browser: Browser, seeded_url: str) -> Iterator[Page]:
+    """Such a page of the service that has something to show."""
+    with guarded_page(browser, seeded_url) as opened:
         yield opened
 
 
