@@ -60,6 +60,11 @@ def draw() -> None:
     json.dump(images, sys.stdout)
 
 
+def with_variables(text: str) -> str:
+    """Each colour of the definition as the CSS variable of its meaning."""
+    return _COLOUR.sub(lambda found: _VARIABLES[found[0].lower()], text)
+
+
 def _drawn(specs: tuple[str, ...]) -> tuple[str, ...] | None:
     try:
         # Many readers at once do not start as many engines, and the second of them finds it drawn.
@@ -87,7 +92,7 @@ def _draw_apart(specs: tuple[str, ...]) -> tuple[str, ...]:
 def _finished(image: str, picture: Picture) -> str:
     """With CSS variables, no size of its own, and title and description for screen readers."""
     title, about = (f"chart-{picture.name}-{picture.form}-{part}" for part in ("title", "about"))
-    coloured = _COLOUR.sub(lambda found: _VARIABLES[found[0].lower()], _ROLES.sub("", image))
+    coloured = with_variables(_ROLES.sub("", image))
     return _OPENING.sub(
         lambda found: (
             f'<svg xmlns="http://www.w3.org/2000/svg" role="img" viewBox="{found[1]}" '

@@ -15,6 +15,7 @@ SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 FONT = "system-ui, sans-serif"
 
 Tone = Literal["held", "nominal", "loss", "gain", "past", "new"]
+TONES: tuple[Tone, ...] = ("held", "nominal", "loss", "gain", "past", "new")
 Spec = dict[str, Any]
 
 # No two names share a colour: images replace them by CSS variables, pages by what they are there.
@@ -28,6 +29,10 @@ COLOURS: Mapping[str, str] = {
     "ink": "#1b2530",
     "quiet": "#55616d",
     "line": "#c9d0d7",
+    "exchange": "#7a57b0",
+    "weight": "#b59ad6",
+    "both": "#0f7f86",
+    "paper": "#fefefe",
 }
 
 
@@ -44,7 +49,7 @@ class Bar(Struct, frozen=True):
 
 
 class Width(Struct, frozen=True):
-    """How wide a chart is drawn: the same chart for a page and for a telephone."""
+    """How wide a chart of a document is drawn: the same for a screen and for a telephone."""
 
     name: str
     label: int
@@ -71,6 +76,12 @@ _ROWS: Spec = {
     "scale": {"paddingInner": 0.28, "paddingOuter": 0.1},
 }
 _GAP = 10
+# A mark stays the same one when its row changes.
+_LIVE: Spec = {"key": {"field": "row"}}
+_LIVE_ENDS = [{"name": "from", "value": 0}, {"name": "to", "value": 1}]
+_LIVE_SCALE: Spec = {"nice": False, "domain": [{"expr": "from"}, {"expr": "to"}]}
+# Until the page has measured its element
+_LIVE_WIDTH = 300
 
 
 def bars(
@@ -98,27 +109,64 @@ def bars(
         }
         for row, bar in enumerate(rows)
     ]
-    layers = [_bar_layer(), _zero_line()]
+    return bar_chart(
+        {"values": values},
+        width,
+        connected=connected,
+        is_paired=is_paired,
+        has_intervals=any("low" in value for value in values),
+    )
+
+
+def page_bars(*, connected: bool = False, is_paired: bool = False) -> Spec:
+    """The same chart without rows and sizes: a page gives both, and again whenever they change."""
+    return bar_chart(
+        {"name": "rows"},
+        None,
+        connected=connected,
+        is_paired=is_paired,
+        has_intervals=not is_paired,
+    )
+
+
+def bar_chart(
+    data: Spec, width: Width | None, *, connected: bool, is_paired: bool, has_intervals: bool
+) -> Spec:
+    """The chart of these rows; of a page where there is no `width`, which it has as parameters."""
+    layers = [_bar_layer(is_live=width is None), _zero_line()]
     if connected:
         layers.append(_steps())
-    if any("low" in value for value in values):
+    if has_intervals:
         layers += _intervals()
-    layers += [
-        _texts("label", -_GAP, "right", width),
-        _texts("text", width.plot + _GAP, "left", width),
-    ]
+    layers += _labels_and_texts(width)
     return {
         "$schema": SCHEMA,
-        "width": width.plot,
+        "width": width.plot if width else _LIVE_WIDTH,
         "height": {"step": _PAIRED_ROW if is_paired else _ROW},
         "background": None,
         # Room for texts is fixed: their size is that of the reader's font, not of the renderer's.
         "autosize": "none",
-        "padding": {"left": width.label + _GAP, "right": width.text, "top": 2, "bottom": 2},
-        "data": {"values": values},
+        "padding": {
+            "left": width.label + _GAP if width else _GAP,
+            "right": width.text if width else 0,
+            "top": 2,
+            "bottom": 2,
+        },
+        **({} if width else {"params": [*live_parameters(), *_LIVE_ENDS]}),
+        "data": data,
         "layer": layers,
         "config": {"aria": False, "font": FONT, "view": {"stroke": None}},
     }
+
+
+def live_parameters() -> list[Spec]:
+    """What a page sets by the room it has; in a narrow one labels stand above their bars."""
+    return [
+        {"name": "font", "value": 13},
+        {"name": "label_room", "value": 200},
+        {"name": "text_room", "value": 200},
+        {"name": "is_narrow", "value": False},
+    ]
 
 
 def printable(text: str) -> str:
@@ -162,8 +210,7 @@ def _zero_line() -> Spec:
     }
 
 
-def _bar_layer() -> Spec:
-    tones = [name for name in COLOURS if name in {"held", "nominal", "loss", "gain", "past", "new"}]
+def _bar_layer(*, is_live: bool) -> Spec:
     return {
         "mark": {"type": "bar", "cornerRadius": 2},
         "encoding": {
@@ -172,15 +219,16 @@ def _bar_layer() -> Spec:
                 "field": "start",
                 "type": "quantitative",
                 "axis": None,
-                "scale": {"nice": False, "zero": True},
+                "scale": _LIVE_SCALE if is_live else {"nice": False, "zero": True},
             },
             "x2": {"field": "end"},
             "color": {
                 "field": "tone",
                 "type": "nominal",
                 "legend": None,
-                "scale": {"domain": tones, "range": [COLOURS[tone] for tone in tones]},
+                "scale": {"domain": [*TONES], "range": [COLOURS[tone] for tone in TONES]},
             },
+            **(_LIVE if is_live else {}),
         },
     }
 
@@ -217,15 +265,31 @@ def _intervals() -> list[Spec]:
     return [rule, *ends]
 
 
-def _texts(field: str, x: int, align: str, width: Width) -> Spec:
+def _labels_and_texts(width: Width | None) -> list[Spec]:
+    if width:
+        return [
+            _text("label", {"x": -_GAP, "align": "right", "fontSize": width.font}),
+            _text("text", {"x": width.plot + _GAP, "align": "left", "fontSize": width.font}),
+        ]
+    font = {"expr": "font"}
+    label = {
+        "x": {"expr": f"is_narrow ? 0 : -{_GAP}"},
+        "dy": {"expr": "is_narrow ? -1.45 * font : 0"},
+        "align": {"expr": "is_narrow ? 'left' : 'right'"},
+        "limit": {"expr": "label_room"},
+        "fontSize": font,
+    }
+    text = {
+        "x": {"expr": f"width + {_GAP}"},
+        "align": "left",
+        "limit": {"expr": "text_room"},
+        "fontSize": font,
+    }
+    return [_text("label", label), _text("text", text)]
+
+
+def _text(field: str, how: Spec) -> Spec:
     return {
-        "mark": {
-            "type": "text",
-            "x": x,
-            "align": align,
-            "baseline": "middle",
-            "color": COLOURS["ink"],
-            "fontSize": width.font,
-        },
+        "mark": {"type": "text", "baseline": "middle", "color": COLOURS["ink"], **how},
         "encoding": {"y": _ROWS, "text": {"field": field, "type": "nominal"}},
     }

@@ -9,7 +9,7 @@ from litestar.datastructures import State
 from litestar.handlers import HTTPRouteHandler
 
 from service.errors import NotFoundError
-from service.web import assets, vega
+from service.web import assets, chart_files, vega
 from service.web.language import COOKIE, choose
 from service.web.shell import Page, page_html
 
@@ -93,4 +93,15 @@ async def show_vega(request: Request[Any, Any, State]) -> Response[bytes]:
     return Response(script, media_type=assets.MEDIA_TYPES["js"], headers=assets.FOREVER)
 
 
-routes: list[HTTPRouteHandler] = [*map(_route, PAGES), show_vega, show_file]
+@get("/assets/charts/{name:str}", name="page_charts", include_in_schema=False)
+async def show_charts(request: Request[Any, Any, State]) -> Response[bytes]:
+    """Answer with the charts of the pages, which have no data yet."""
+    name = request.path_params["name"]
+    if name != f"{chart_files.digest()}.json":
+        raise NotFoundError(f"there is no file charts/{name}")
+    return Response(
+        chart_files.content(), media_type=chart_files.MEDIA_TYPE, headers=assets.FOREVER
+    )
+
+
+routes: list[HTTPRouteHandler] = [*map(_route, PAGES), show_vega, show_charts, show_file]
