@@ -15,19 +15,20 @@ export class Problem extends Error {
 }
 
 /**
- * Ask; `{data, status, headers}`. `body` is sent as JSON. Raises `Problem`; an aborted request
+ * Ask; `{data, status, headers}`. `body` is sent as JSON, a Blob as what it is. Raises `Problem`; an aborted request
  * raises the AbortError of fetch. Without a valid key it goes to the sign-in page and never returns.
  */
 export async function ask(method, path, { body, headers = {}, signal, text = false } = {}) {
+  const isFile = body instanceof Blob;
   const answer = await reach(path, {
     method,
     signal,
     headers: {
       Accept: "application/json",
-      ...(body === undefined ? {} : { "Content-Type": "application/json" }),
+      ...(body === undefined ? {} : { "Content-Type": isFile ? body.type : "application/json" }),
       ...headers,
     },
-    body: body === undefined ? undefined : JSON.stringify(body),
+    body: body === undefined || isFile ? body : JSON.stringify(body),
   });
   if (answer.status === 401 && path !== "/v1/session") {
     const here = location.pathname + location.search + location.hash;
