@@ -9,7 +9,7 @@ from litestar.datastructures import State
 from litestar.handlers import HTTPRouteHandler
 
 from service.errors import NotFoundError
-from service.web import assets, chart_files, vega
+from service.web import assets, chart_files, columns, vega
 from service.web.language import COOKIE, choose
 from service.web.shell import Page, page_html
 
@@ -104,4 +104,13 @@ async def show_charts(request: Request[Any, Any, State]) -> Response[bytes]:
     )
 
 
-routes: list[HTTPRouteHandler] = [*map(_route, PAGES), show_vega, show_charts, show_file]
+@get("/assets/columns/{name:str}", name="page_columns", include_in_schema=False)
+async def show_columns(request: Request[Any, Any, State]) -> Response[bytes]:
+    """Answer with the output columns and their words in one language."""
+    content = columns.content_at(request.url.path)
+    if content is None:
+        raise NotFoundError(f"there is no file columns/{request.path_params['name']}")
+    return Response(content, media_type=columns.MEDIA_TYPE, headers=assets.FOREVER)
+
+
+routes: list[HTTPRouteHandler] = [*map(_route, PAGES), show_vega, show_charts, show_columns, show_file]

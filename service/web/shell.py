@@ -8,7 +8,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from msgspec import Struct
 
 from service.reports.language import LANGUAGES, Language
-from service.web import assets, chart_files, vega
+from service.web import assets, chart_files, columns, vega
 from service.web.language import Texts, texts
 
 # Also the order of the menu
@@ -70,6 +70,7 @@ def page_html(page: Page, language: Language) -> bytes:
             styles=styles,
             vega=f"/assets/vega/{vega.tag()}.js",
             charts=chart_files.address(),
+            columns=columns.address(language),
         )
     )
     return html.encode()
