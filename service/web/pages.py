@@ -113,4 +113,10 @@ async def show_columns(request: Request[Any, Any, State]) -> Response[bytes]:
     return Response(content, media_type=columns.MEDIA_TYPE, headers=assets.FOREVER)
 
 
-routes: list[HTTPRouteHandler] = [*map(_route, PAGES), show_vega, show_charts, show_columns, show_file]
+routes: list[HTTPRouteHandler] = [
+    *map(_route, PAGES),
+    show_vega,
+    show_charts,
+    show_columns,
+    show_file,
+]
