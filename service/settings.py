@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 DEFAULT_DATABASE_URL = "sqlite:///data/trainard.db"
+MAX_SESSION_HOURS = 720
 LOOPBACK_HOSTS = ("localhost", "127.0.0.1", "[::1]")
 # With HS… the verifying key could make tokens too; "none" is no signature.
 SIGNATURES = (
@@ -102,7 +103,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     audit trail are removed after `audit_retention_days`; 0 keeps them for ever. Forwarded headers
     are believed from the addresses `trusted_proxies` only; pages of `cors_origins` may call the
     API. With `public_metrics` /metrics needs no key. Reports older than `report_retention_days`
-    and the log of deliveries older than `delivery_retention_days` are removed; 0 keeps them.
+    and the log of deliveries older than `delivery_retention_days` are removed; 0 keeps them. Who
+    signs in on the pages is signed out after `session_hours`.
     """
 
     database_url: str = DEFAULT_DATABASE_URL
@@ -118,6 +120,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     deliveries: Deliveries = Deliveries()
     report_retention_days: int = 0
     delivery_retention_days: int = 90
+    session_hours: int = 12
     log_level: str = "INFO"
     limits: Limits = Limits()
 
@@ -155,6 +158,13 @@ def _count(variable: str, text: str) -> int:
     if not text.isdecimal():
         raise ValueError(f"{variable} is {text!r}, but must be a whole number")
     return int(text)
+
+
+def _session_hours(variable: str, text: str) -> int:
+    hours = _count(variable, text)
+    if not 1 <= hours <= MAX_SESSION_HOURS:
+        raise ValueError(f"{variable} is {text!r}, but must be from 1 to {MAX_SESSION_HOURS}")
+    return hours
 
 
 def _collector(variable: str, url: str) -> str:
@@ -352,6 +362,7 @@ _READERS: dict[str, Callable[[str, str], object]] = {
     "log_level": _level,
     "report_retention_days": _count,
     "delivery_retention_days": _count,
+    "session_hours": _session_hours,
 }
 _DELIVERY_READERS: dict[str, tuple[str, Callable[[str, str], object]]] = {
     "public_url": ("TRAINARD_PUBLIC_URL", _public_url),

@@ -1,7 +1,8 @@
-"""Who sends a request: an API key, a bearer token, or anybody while no key exists."""
+"""Who sends a request: an API key, a bearer token, a session, or anybody while no key exists."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Final, TypeVar
@@ -10,7 +11,8 @@ import structlog
 
 from service.api.contract import ApiRequest
 from service.api.oidc import OidcTokens
-from service.api.shown_requests import described
+from service.api.session_cookies import refuse_foreign_page, session_token
+from service.api.shown_requests import address_of, described
 from service.api.transactions import in_thread
 from service.db.api_keys import any_key
 from service.db.engine import Connection, Database, OperationalError
@@ -18,9 +20,9 @@ from service.db.failures import UNUSABLE_DATABASE
 from service.errors import ForbiddenError, MalformedError, UnauthenticatedError
 from service.jobs.actors import Actor
 from service.jobs.api_keys import NOTED_EVERY_S, touch
-from service.jobs.audit import MAX_ADDRESS_LENGTH
 from service.jobs.key_checks import KEY_PRINCIPAL, actor_of_key
 from service.jobs.key_tokens import PREFIX
+from service.jobs.web_sessions import actor_of_session
 from service.settings import Settings
 
 log = structlog.get_logger()
@@ -51,17 +53,13 @@ class Authenticator:
 
     async def actor(self, request: ApiRequest) -> Actor:
         """The actor; raises `UnauthenticatedError` (401) and what `OidcTokens.actor` raises."""
-        try:
+        with _logged(request):
             return await self._found(request)
-        except (UnauthenticatedError, ForbiddenError) as error:
-            client = request.scope.get("client")
-            # The reason holds nothing of a secret; the line of the request has its status only.
-            log.warning(
-                "authentication_failed",
-                reason=error.detail,
-                address=client[0][:MAX_ADDRESS_LENGTH] if client else None,
-            )
-            raise
+
+    async def actor_of_key(self, request: ApiRequest, text: str) -> Actor:
+        """The actor of an API key that stands elsewhere than in a header; raises the same."""
+        with _logged(request):
+            return await self._of_key(request, text)
 
     async def _found(self, request: ApiRequest) -> Actor:
         token = _bearer_token(request)
@@ -69,16 +67,33 @@ class Authenticator:
             if await self.is_open():
                 _refuse_forwarded(request)
                 return described(request, Actor())
-            raise UnauthenticatedError(
-                "the header Authorization is missing: send Bearer with an API key"
-            )
+            return await self._of_session(request)
         if token.startswith(PREFIX):
-            actor = await in_thread(partial(self._of_key, token))
-            self._mark_use(request, actor.principal.removeprefix(KEY_PRINCIPAL))
-            return described(request, actor)
+            return await self._of_key(request, token)
         if self._tokens is not None:
             return described(request, await self._tokens.actor(token))
         raise UnauthenticatedError("the bearer token is no API key (trn_<id>_<secret>)")
+
+    async def _of_key(self, request: ApiRequest, text: str) -> Actor:
+        now = datetime.now(UTC)
+        actor = await in_thread(partial(self._read, lambda c: actor_of_key(c, text, now)))
+        self._mark_use(request, actor)
+        return described(request, actor)
+
+    async def _of_session(self, request: ApiRequest) -> Actor:
+        token = session_token(request.scope)
+        if token is None:
+            raise UnauthenticatedError(
+                "the header Authorization is missing: send Bearer with an API key"
+            )
+        refuse_foreign_page(request.scope)
+        now = datetime.now(UTC)
+        actor, expires_at = await in_thread(
+            partial(self._read, lambda c: actor_of_session(c, token, now))
+        )
+        request.state.session_expires_at = expires_at
+        self._mark_use(request, actor)
+        return described(request, actor)
 
     async def is_open(self) -> bool:
         """Whether no key was ever made: then everybody who reaches the service may do all."""
@@ -131,7 +146,8 @@ class Authenticator:
             # The answer was right; the next minute notes it.
             log.warning("key_use_not_noted", key=public_id, reason=str(error.orig))
 
-    def _mark_use(self, request: ApiRequest, public_id: str) -> None:
+    def _mark_use(self, request: ApiRequest, actor: Actor) -> None:
+        public_id = actor.principal.removeprefix(KEY_PRINCIPAL)
         now = time.monotonic()
         noted_at = self._noted_at.get(public_id)
         if noted_at is None or now - noted_at >= NOTED_EVERY_S:
@@ -143,12 +159,20 @@ class Authenticator:
         with self._database.write() as connection:
             touch(connection, public_id, datetime.now(UTC))
 
-    def _of_key(self, token: str) -> Actor:
-        return self._read(lambda connection: actor_of_key(connection, token, datetime.now(UTC)))
-
     def _read(self, use_case: Callable[[Connection], T]) -> T:
         with self._database.read() as connection:
             return use_case(connection)
+
+
+@contextmanager
+def _logged(request: ApiRequest) -> Iterator[None]:
+    """Write a refusal into the log."""
+    try:
+        yield
+    except (UnauthenticatedError, ForbiddenError) as error:
+        # The reason holds nothing of a secret; the line of the request has its status only.
+        log.warning("authentication_failed", reason=error.detail, address=address_of(request.scope))
+        raise
 
 
 def _bearer_token(request: ApiRequest) -> str | None:

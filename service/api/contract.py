@@ -42,6 +42,7 @@ HeaderName: TypeAlias = Literal[
     "Preference-Applied",
     "Repr-Digest",
     "Retry-After",
+    "Set-Cookie",
 ]
 
 

@@ -4,9 +4,17 @@ from service.api.access_notes import AccessNotes
 from service.api.authentication import Authenticator
 from service.api.contract import ApiRequest, Contract
 from service.api.rate_limits import RequestRates
+from service.api.shown_requests import address_of
+from service.api.sign_in_attempts import SignInAttempts
 from service.api.transactions import actor_of
 from service.db.engine import Database, OperationalError
-from service.errors import ForbiddenError, TrainardError, UnavailableError
+from service.errors import (
+    ForbiddenError,
+    TrainardError,
+    UnauthenticatedError,
+    UnavailableError,
+)
+from service.jobs.actors import Actor
 from service.jobs.key_checks import KEY_PRINCIPAL, KeyRefusedError
 from service.settings import Settings
 
@@ -18,6 +26,7 @@ class AccessGate:
         self.authenticator = Authenticator(database, settings)
         self._notes = AccessNotes(database)
         self._rates = RequestRates(database, settings.limits)
+        self._attempts = SignInAttempts()
         self._public = {"get_metrics"} if settings.public_metrics else frozenset[str]()
 
     async def admit(self, request: ApiRequest, contract: Contract) -> None:
@@ -35,6 +44,21 @@ class AccessGate:
             detail = f"this needs the scope {contract.scope}, which {actor.name} has not"
             await self._notes.refused(request, contract, actor, detail)
             raise ForbiddenError(detail)
+
+    async def admit_key(self, request: ApiRequest, contract: Contract, text: str) -> Actor:
+        """Whose key it is that somebody signs in with; raises 401, which is recorded, and 429."""
+        address = address_of(request.scope) or ""
+        self._attempts.admit(address)
+        try:
+            actor = await self.authenticator.actor_of_key(request, text)
+        except UnauthenticatedError as error:
+            self._attempts.note_refused(address)
+            if isinstance(error, KeyRefusedError):
+                await self._notes.refused_key(request, contract, error)
+            raise
+        request.state.actor = actor
+        await self._rates.admit(request.scope, actor)
+        return actor
 
     async def still_admits(self, request: ApiRequest) -> bool:
         """Whether the caller of an answer that goes on and on may still be told more.

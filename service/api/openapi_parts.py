@@ -99,6 +99,10 @@ HEADERS: Final[dict[str, Part]] = {
         "description": "Seconds to wait before asking again.",
         "schema": {"type": "integer", "minimum": 0},
     },
+    "Set-Cookie": {
+        "description": "The session of this browser, or that it has none any more.",
+        "schema": {"type": "string"},
+    },
     "WWW-Authenticate": {
         "description": "How to say who sends the request.",
         "schema": {"type": "string"},

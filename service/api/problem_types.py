@@ -78,6 +78,14 @@ PROBLEM_TYPES: Final[dict[str, ProblemType]] = dict(
             "Only the service's own pages may do that.",
         ),
         _type(
+            "foreign-page",
+            403,
+            "Another page uses the session of this browser",
+            "The cookie of a session speaks for the service's own pages only: a change needs "
+            "Sec-Fetch-Site: same-origin, or an Origin that is the host of the request. Programs "
+            "send Authorization: Bearer with an API key instead.",
+        ),
+        _type(
             "not-found",
             404,
             "There is no such object",
@@ -124,6 +132,13 @@ PROBLEM_TYPES: Final[dict[str, ProblemType]] = dict(
             409,
             "The team has as many schedules as it may",
             "Delete one, or have TRAINARD_MAX_SCHEDULES raised. GET /v1/meta shows the limits.",
+        ),
+        _type(
+            "no-key-needed",
+            409,
+            "Nobody has to sign in here",
+            "No key was ever made: everybody who reaches the service may do all. Go on to the "
+            "pages, or make a key first: trainard key create --role admin.",
         ),
         _type(
             "first-key-by-cli",

@@ -27,16 +27,20 @@ _NOT_SHOWN = ("page_token",)
 
 def described(request: ApiRequest, actor: Actor) -> Actor:
     """The actor with what the audit trail keeps of the request; no header is among it."""
-    client = request.scope.get("client")
     query = _shown_query(request)
     path = shown_path(request.scope) + (f"?{query}" if query else "")
     return msgspec.structs.replace(
         actor,
         request=f"{request.method} {path}"[:MAX_REQUEST_LENGTH],
         trace_id=trace_id_of(request.scope),
-        # A proxy may forward any text.
-        address=client[0][:MAX_ADDRESS_LENGTH] if client else None,
+        address=address_of(request.scope),
     )
+
+
+def address_of(scope: Mapping[str, Any]) -> str | None:
+    """Where the request comes from; a proxy may forward any text."""
+    client = scope.get("client")
+    return client[0][:MAX_ADDRESS_LENGTH] if client else None
 
 
 def shown_path(scope: Mapping[str, Any]) -> str:

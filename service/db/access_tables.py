@@ -35,6 +35,20 @@ api_key = Table(
     Index("ix_api_key_team_id_created_at", "team_id", "created_at", "id"),
 )
 
+# Who has signed in on the pages with a key. The cookie holds a token of 256 random bits, this its
+# SHA-256; a row is deleted when its time has come, ended or not.
+web_session = Table(
+    "web_session",
+    metadata,
+    *identity(),
+    Column("api_key_id", Uuid, ForeignKey("api_key.id"), nullable=False),
+    Column("token_digest", String(64), nullable=False, unique=True),
+    Column("expires_at", UtcDateTime, nullable=False),
+    Column("ended_at", UtcDateTime),
+    Index("ix_web_session_api_key_id", "api_key_id", "id"),
+    Index("ix_web_session_expires_at", "expires_at"),
+)
+
 # One row per change, refused access or reading of money. The sequence has no gap within a team;
 # the sealer fills in the hashes.
 audit_event = Table(

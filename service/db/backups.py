@@ -11,7 +11,7 @@ from sqlalchemy import delete
 
 from service.db.backup_parts import SIDE_FILES, is_disk_fault, written_into
 from service.db.engine import Connection, Database
-from service.db.tables import worker
+from service.db.tables import web_session, worker
 from service.errors import ConflictError, InvalidError, UnavailableError
 
 # (pages that are left, pages in all)
@@ -143,6 +143,11 @@ def _num_keys(connection: sqlite3.Connection, names: set[str]) -> int:
 def forget_workers(connection: Connection) -> None:
     """Forget the processes that computed when the copy was taken."""
     connection.execute(delete(worker))
+
+
+def forget_sessions(connection: Connection) -> None:
+    """Sign everybody out of the pages: the copy may hold sessions that were ended since."""
+    connection.execute(delete(web_session))
 
 
 @contextmanager

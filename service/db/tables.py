@@ -21,7 +21,13 @@ from sqlalchemy import (
     true,
 )
 
-from service.db.access_tables import api_key, audit_chain, audit_event, usage_window
+from service.db.access_tables import (
+    api_key,
+    audit_chain,
+    audit_event,
+    usage_window,
+    web_session,
+)
 from service.db.schedule_tables import (
     delivery,
     delivery_attempt,
@@ -67,6 +73,7 @@ __all__ = [
     "team",
     "usage_window",
     "utc_now",
+    "web_session",
     "webhook_endpoint",
     "worker",
 ]

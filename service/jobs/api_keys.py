@@ -7,6 +7,7 @@ from uuid import UUID
 from msgspec import UNSET, UnsetType
 
 from service.db import api_keys as rows
+from service.db import web_sessions
 from service.db.engine import Connection, Row
 from service.db.tables import utc_now
 from service.errors import (
@@ -138,6 +139,7 @@ def revoke_key(connection: Connection, actor: Actor, key_id: UUID) -> KeyOut:
     if not rows.revoke_key(connection, key_id, revoked_by=actor.name):
         # Also by another request since it was read above.
         return read_key(connection, actor, key_id)
+    web_sessions.end_of_key(connection, key_id)
     revoked = read_key(connection, actor, key_id)
     _record(connection, actor, "revoke_api_key", before=current, after=revoked)
     return revoked

@@ -38,6 +38,11 @@ def actor_of_key(connection: Connection, text: str, now: datetime) -> Actor:
         raise UnauthenticatedError("there is no such API key")
     if not known:
         raise KeyRefusedError("there is no such API key", key, "its secret is wrong")
+    return usable_actor(key, now)
+
+
+def usable_actor(key: Row[Any], now: datetime) -> Actor:
+    """The actor of a stored key; raises `KeyRefusedError` when it is revoked or expired."""
     if key.revoked_at is not None:
         raise KeyRefusedError(f"the API key {key.public_id} is revoked", key, "it is revoked")
     if key.expires_at is not None and key.expires_at <= now:

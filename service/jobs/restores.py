@@ -137,6 +137,7 @@ def _bring_up(staged: Path, contents: Contents, *, subject: str, digest: str) ->
         with database.write() as connection:
             requeue.forget_sent(connection)
             backups.forget_workers(connection)
+            backups.forget_sessions(connection)
             audit.record(
                 connection,
                 program("restore"),

@@ -18,7 +18,7 @@ from service.db.engine import Database, OperationalError
 from service.db.failures import disk_fault
 from service.db.job_engine import job_file
 from service.db.process_locks import FileLock, LockLostError, SessionLock
-from service.jobs import audit_pruning, kept_answers, retention, sweeper
+from service.jobs import audit_pruning, kept_answers, retention, sweeper, web_sessions
 from service.jobs.audit_sealing import Sealer
 from service.jobs.courier import Courier
 from service.jobs.duties import Duty
@@ -191,6 +191,7 @@ class Runtime:
         audit_pruning.apply_retention(self._database, self._settings.audit_retention_days)
         retention.apply(self._database, self._settings, datetime.now(UTC))
         kept_answers.forget_old(self._database)
+        web_sessions.forget_expired(self._database, datetime.now(UTC))
 
     def _is_first(self, file: FileLock) -> bool:
         """Whether this process is the one that computes for the SQLite file."""

@@ -1,4 +1,4 @@
-"""What a page learns of who looks at it."""
+"""What a page sends to sign somebody in, and learns of who looks at it."""
 
 from datetime import datetime
 from typing import Annotated
@@ -6,6 +6,20 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from service.jobs.scopes import Role, Scope
+
+
+class SignInIn(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Who signs in."""
+
+    key: Annotated[
+        str,
+        Meta(
+            min_length=1,
+            max_length=16_384,
+            description="An API key, `trn_<id>_<secret>`.",
+            extra_json_schema={"format": "password", "writeOnly": True},
+        ),
+    ]
 
 
 class SessionOut(Struct, frozen=True, kw_only=True):

@@ -227,6 +227,14 @@ REQUESTS: dict[str, Request] = {
     "get_openapi": _get("/openapi.json"),
     "list_problem_types": _get("/problems"),
     "read_session": _get("/v1/session"),
+    "sign_in": Request(
+        own=lambda world: (
+            "POST",
+            "/v1/session",
+            {"json": {"key": world.headers["Authorization"].removeprefix("Bearer ")}},
+        )
+    ),
+    "sign_out": Request(own=lambda _: ("DELETE", "/v1/session", {})),
     "explain_problem_type": _get("/problems/not-found"),
     "list_workers": _get("/v1/workers"),
     "get_meta": _get("/v1/meta"),

@@ -37,6 +37,8 @@ ALLOWED: dict[str, frozenset[str] | str] = {
     "get_openapi": PUBLIC,
     "list_problem_types": PUBLIC,
     "read_session": PUBLIC,
+    "sign_in": PUBLIC,
+    "sign_out": PUBLIC,
     "explain_problem_type": PUBLIC,
     "get_metrics": ADMINS,
     "list_workers": ALL,
@@ -145,6 +147,8 @@ class Service(msgspec.Struct, frozen=True, kw_only=True):
 
     def send(self, call: Any, headers: dict[str, str]) -> httpx.Response:
         method, path, arguments = call
+        # Who has signed in with an earlier call is not who sends this one.
+        self.client.cookies.clear()
         sent = {**arguments.get("headers", {}), **headers}
         answer: httpx.Response = self.client.request(method, path, **{**arguments, "headers": sent})
         return answer

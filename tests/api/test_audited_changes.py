@@ -12,12 +12,14 @@ import httpx
 import pytest
 import structlog
 from litestar.testing import TestClient
+from sqlalchemy import select
 
 from service.api.openapi import document
 from service.app import create_app
 from service.db.engine import Database
 from service.db.job_engine import job_file
 from service.db.process_locks import FileLock
+from service.db.tables import web_session
 from service.jobs.audit_checks import check
 from service.jobs.audit_documents import AuditEventOut
 from service.settings import Settings
@@ -263,6 +265,21 @@ def of_key(place: Place, method: str, suffix: str, **arguments: Any) -> tuple[ht
     return answer, f"api-key/{made['public_id']}"
 
 
+def of_session(place: Place, what: str) -> tuple[httpx.Response, str]:
+    """The browser gives back its cookie, which the client keeps."""
+    headers = {"Sec-Fetch-Site": "same-origin"}
+    key = place.headers["Authorization"].removeprefix("Bearer ")
+    answer = place.send("POST", "/v1/session", json={"key": key}, headers=headers)
+    with place.database.read() as connection:
+        newest = select(web_session.c.id).order_by(web_session.c.id.desc()).limit(1)
+        session_id = connection.scalars(newest).one()
+    if what == "sign_out":
+        answer = place.send("DELETE", "/v1/session", headers=headers)
+    else:
+        place.client.cookies.clear()
+    return answer, f"web-session/{session_id}"
+
+
 ENDPOINTS, DELIVERIES = "/v1/webhook-endpoints", "/v1/deliveries"
 
 
@@ -344,6 +361,8 @@ CHANGES: dict[str, Change] = {
         "report/{id}",
     ),
     "delete_report": delete_report,
+    "sign_in": lambda place: of_session(place, "sign_in"),
+    "sign_out": lambda place: of_session(place, "sign_out"),
     "create_api_key": create_api_key,
     "change_api_key": lambda place: of_key(place, "PATCH", "", json={"name": "renamed"}),
     "revoke_api_key": lambda place: of_key(place, "POST", "/revocation"),
@@ -363,6 +382,7 @@ DOCUMENT_CHANGES = {
     "resume_schedule": "paused_at",
     "cancel_run": "state",
     "cancel_backfill": "state",
+    "sign_out": "ended_at",
     "change_api_key": "name",
     "revoke_api_key": "revoked_at",
 }
