@@ -376,6 +376,13 @@ REQUESTS: dict[str, Request] = {
     "list_schedules": _get(SCHEDULES),
     "get_schedule": _get(SCHEDULES + "/{world.schedule}"),
     "list_occurrences": _get(SCHEDULES + "/{world.schedule}/occurrences"),
+    "preview_occurrences": Request(
+        own=lambda _world: (
+            "POST",
+            "/v1/schedule-previews",
+            {"json": {"cron": "30 2 * * *", "zone": "Europe/Paris"}},
+        )
+    ),
     "change_schedule": _on_schedule("PATCH", json={"name": "renamed"}),
     "delete_schedule": _on_schedule("DELETE"),
     "pause_schedule": _on_schedule("POST", "/pause"),

@@ -95,6 +95,7 @@ ALLOWED: dict[str, frozenset[str] | str] = {
     "list_schedules": ALL,
     "get_schedule": ALL,
     "list_occurrences": ALL,
+    "preview_occurrences": ALL,
     "change_schedule": SUBMITTERS,
     "delete_schedule": SUBMITTERS,
     "pause_schedule": SUBMITTERS,
