@@ -27,8 +27,10 @@ INLINE_GPUS = 100_000
         description="Give either `scenario`, or `profile` with the defaults of a stored cluster. "
         "`result` holds expectations over all draws; `ranks` is one reproducible draw, decided by "
         "the scenario's `seed`. `sensitivity`, `model_spread` and `independent_ranks` are answered "
-        "when asked for; `currency` asks for money: `costs` holds that of the loss of the window, "
-        "and of the extra work of a job of `total_steps`. Nothing is stored.",
+        "when asked for; `currency` asks for money, and `price_per_gpu_hour` makes it of a typed "
+        "price: `costs` holds that of the loss of the window, and of the extra work of a job of "
+        "`total_steps`. `leave_out` answers sooner: what it names is null, all else the same. "
+        "Nothing is stored.",
         tag="Evaluations",
         body=EvaluationIn,
         reveals_costs=True,

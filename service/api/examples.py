@@ -166,6 +166,12 @@ EVALUATIONS: dict[str, Any] = {
         "currency": "EUR",
         "start_on": "2026-12-01",
     },
+    "with a typed price, and as soon as possible": {
+        "scenario": VARIED,
+        "ranks_limit": 16,
+        "price_per_gpu_hour": {"amount": "1.00", "currency": "EUR"},
+        "leave_out": ["spread", "causes", "quantiles"],
+    },
 }
 
 TIMELINES: dict[str, Any] = {

@@ -9,8 +9,7 @@ import numpy as np
 from msgspec import Meta
 from numpy.typing import NDArray
 
-from service.jobs.evaluation_prices import EvaluationRates
-from service.jobs.result_documents import RateDays
+from service.jobs.evaluation_prices import EvaluationRateDays, EvaluationRates
 from service.model.fields import Scenario
 from service.model.results import PIPELINE_CAUSES
 from service.reports.money import CostStatus, Money
@@ -20,6 +19,7 @@ class EvaluationCosts(msgspec.Struct, frozen=True, kw_only=True):
     """Money of both views, each priced day by day with the rates valid then.
 
     Without the scope costs:read it is withheld: amounts and days are null, and no rates are named.
+    What a typed price makes of the loss is withheld from nobody.
     """
 
     currency: str | None
@@ -38,7 +38,7 @@ class EvaluationCosts(msgspec.Struct, frozen=True, kw_only=True):
     unpriced_days: Annotated[
         int | None, Meta(description="Days of the window without a rate; null where withheld.")
     ]
-    rates: list[RateDays]
+    rates: list[EvaluationRateDays]
     cost_of_extra_work: Annotated[
         Money | None,
         Meta(
@@ -77,7 +77,7 @@ def costs_of(
         cost_status=lost.cost_status,
         cost_of_pipeline=pipeline,
         unpriced_days=rates.unpriced_days(scenario.period_days),
-        rates=rates.rate_days(scenario.period_days),
+        rates=rates.typed_or_rate_days(scenario.period_days),
         cost_of_extra_work=None if extra is None else extra.cost,
         cost_of_extra_work_status=None if extra is None else extra.cost_status,
         unpriced_days_of_job=unpriced,

@@ -1,6 +1,6 @@
 """What the reader of a result would otherwise miss."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -16,11 +16,17 @@ from service.reports.digits import gpu_hours, milliseconds
 RECURSION, MONTE_CARLO = (METHODS.index(name) for name in ("recursion", "monte_carlo"))
 
 
-def notices_of(columns: Mapping[str, NDArray[Any]], inputs: Columns) -> list[Notice]:
-    """Of the one point whose output columns and inputs these are."""
+def notices_of(
+    columns: Mapping[str, NDArray[Any]], inputs: Columns, leave_out: Collection[str] = ()
+) -> list[Notice]:
+    """Of the one point whose output columns and inputs these are; not about what is left out."""
     found = {name: values[0] for name, values in columns.items()}
     return [
-        *_of_spread(found, is_piped=bool(has_pipeline(inputs)[0])),
+        *(
+            []
+            if "spread" in leave_out
+            else _of_spread(found, is_piped=bool(has_pipeline(inputs)[0]))
+        ),
         *_of_sampling(found),
         *_of_overlap(found),
         *_of_idleness(found),

@@ -6,7 +6,7 @@ Without any of the fields nothing is read from the database and no money is answ
 import math
 from datetime import UTC, date, datetime, timedelta
 from fractions import Fraction
-from typing import Annotated
+from typing import Annotated, Final
 from uuid import UUID
 
 from msgspec import Meta, Struct
@@ -29,6 +29,9 @@ from service.reports.pricing import (
     priced,
 )
 
+TYPED: Final = "typed"
+"""The id of a rate that is not stored: it was typed with the question."""
+
 
 class PricedIn(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Fields of a request that ask for money; a request struct inherits them."""
@@ -49,6 +52,14 @@ class PricedIn(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     def asks_for_money(self) -> bool:
         """Whether the database is needed for rates."""
         return self.currency is not None or self.pricing is not None
+
+
+class EvaluationRateDays(Struct, frozen=True, kw_only=True):
+    """A rate and how many days of the window it prices."""
+
+    id: Annotated[UUID | None, Meta(description="Null: the price was typed with the request.")]
+    days: int
+    is_typed: bool
 
 
 class EvaluationRates(Struct, frozen=True, kw_only=True):
@@ -99,6 +110,17 @@ class EvaluationRates(Struct, frozen=True, kw_only=True):
             for line in self.window(period_days).lines
         ]
 
+    def typed_or_rate_days(self, period_days: int) -> list[EvaluationRateDays]:
+        """The same where the price may be a typed one."""
+        return [
+            EvaluationRateDays(
+                id=None if line.rate_id == TYPED else UUID(line.rate_id),
+                days=line.days,
+                is_typed=line.rate_id == TYPED,
+            )
+            for line in self.window(period_days).lines
+        ]
+
     def unpriced_days(self, period_days: int) -> int | None:
         """Days without a rate; None where money is withheld."""
         return None if self.is_withheld else self.window(period_days).unpriced_days
@@ -117,8 +139,7 @@ def read_rates(
     Raises `InvalidError` for a currency that is none and for a window that ends after the last
     date. Who may not see money gets no rates.
     """
-    start_on = document.start_on or datetime.now(UTC).date()
-    _refuse_late(start_on, period_days)
+    start_on = first_day(document, period_days)
     if not document.asks_for_money:
         return None
     currency = document.currency
@@ -131,6 +152,13 @@ def read_rates(
     if currency is not None and key is not None:
         found = tuple(rates_for(connection, actor.team_id, key.gpu_type, currency, key.cost_center))
     return EvaluationRates(currency=currency, start_on=start_on, rates=found)
+
+
+def first_day(document: PricedIn, period_days: int) -> date:
+    """Of the window that is priced; raises `InvalidError` where it ends after the last date."""
+    start_on = document.start_on or datetime.now(UTC).date()
+    _refuse_late(start_on, period_days)
+    return start_on
 
 
 def _refuse_unknown(currency: str) -> None:

@@ -1,7 +1,7 @@
 """One scenario, answered at once; nothing is stored."""
 
-from collections.abc import Mapping
-from typing import Annotated, Any
+from collections.abc import Collection, Mapping
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
@@ -29,12 +29,14 @@ from service.jobs.evaluation_extras import (
     sensitivity_of,
 )
 from service.jobs.evaluation_notices import notices_of
-from service.jobs.evaluation_prices import EvaluationRates, PricedIn, read_rates
+from service.jobs.evaluation_prices import EvaluationRates, read_rates
 from service.jobs.output_columns import ResultColumns
 from service.jobs.planning import placed, resolve_base
 from service.jobs.results import shown_value
+from service.jobs.typed_prices import TypedPriceIn, typed_rates
 from service.model import MODEL_VERSION
 from service.model.active import is_active
+from service.model.answer_parts import PART_COLUMNS
 from service.model.columns import Columns, columns_of
 from service.model.drawn_passes import TooManyOperationsError
 from service.model.draws import RankDraw, draw_ranks
@@ -50,7 +52,19 @@ from service.model.scenario import apply_overrides, decode_scenario, full
 MAX_RANKS = 4_096
 
 
-class EvaluationIn(PricedIn, frozen=True, kw_only=True, forbid_unknown_fields=True):
+Part = Literal["spread", "causes", "quantiles"]
+LeaveOut = Annotated[
+    tuple[Part, ...],
+    Meta(
+        max_length=8,
+        description="Parts that are not worked out, to save their time; their columns are null, "
+        "all others are the same. "
+        + " ".join(f"`{part}`: {', '.join(names)}." for part, names in PART_COLUMNS.items()),
+    ),
+]
+
+
+class EvaluationIn(TypedPriceIn, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A scenario: inline, or the defaults of a profile; either may be overridden."""
 
     scenario: ScenarioObject | None = None
@@ -78,6 +92,7 @@ class EvaluationIn(PricedIn, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     independent_ranks: Annotated[
         bool, Meta(description="How many draws of each source are independent.")
     ] = False
+    leave_out: LeaveOut = ()
 
 
 class EvaluationOut(msgspec.Struct, frozen=True, kw_only=True):
@@ -86,7 +101,8 @@ class EvaluationOut(msgspec.Struct, frozen=True, kw_only=True):
     result: ResultColumns
     ranks: RankDraw | None
     costs: Annotated[
-        EvaluationCosts | None, Meta(description="Null unless `currency` or `pricing` is given.")
+        EvaluationCosts | None,
+        Meta(description="Null unless `currency`, `pricing` or `price_per_gpu_hour` is given."),
     ]
     sensitivity: Annotated[SensitivityOut | None, Meta(description="Null unless asked for.")]
     model_spread: Annotated[ModelSpread | None, Meta(description="Null unless asked for.")]
@@ -134,7 +150,10 @@ def resolve_stored(connection: Connection, actor: Actor, document: EvaluationIn)
     """Resolve a scenario that may name a profile; raises `InvalidError` with every fault."""
     profile, base = resolve_base(connection, actor, document.profile, document.scenario)
     scenario = _decoded(base, document)
-    rates = read_rates(connection, actor, document, profile, period_days=scenario.period_days)
+    days = scenario.period_days
+    rates = typed_rates(document, days) or read_rates(
+        connection, actor, document, profile, period_days=days
+    )
     return Resolved(scenario=scenario, document=document, rates=rates)
 
 
@@ -142,7 +161,9 @@ def resolve_inline(document: EvaluationIn) -> Resolved | None:
     """Resolve a scenario that needs no database; None when it, or its price, does."""
     if document.scenario is None or document.profile is not None or document.asks_for_money:
         return None
-    return Resolved(scenario=_decoded(document.scenario, document), document=document)
+    scenario = _decoded(document.scenario, document)
+    rates = typed_rates(document, scenario.period_days)
+    return Resolved(scenario=scenario, document=document, rates=rates)
 
 
 def answer(resolved: Resolved) -> EvaluationOut:
@@ -154,7 +175,7 @@ def answer(resolved: Resolved) -> EvaluationOut:
     inputs = columns_of(scenario)
     _refuse_too_many_draws(inputs, document)
     _refuse_long(inputs, document)
-    columns = evaluate(inputs).columns
+    columns = evaluate(inputs, **wanted_of(document.leave_out)).columns
     ranks, left_out = _ranks(scenario, document.ranks_limit)
     return EvaluationOut(
         result=result_of(columns),
@@ -164,10 +185,15 @@ def answer(resolved: Resolved) -> EvaluationOut:
         model_spread=model_spread_of(scenario) if document.model_spread else None,
         independent_ranks=independent_ranks_of(scenario) if document.independent_ranks else None,
         pipeline_stages=pipeline_stages_of(scenario),
-        warnings=[*notices_of(columns, inputs), *left_out],
+        warnings=[*notices_of(columns, inputs, document.leave_out), *left_out],
         model_version=MODEL_VERSION,
         scenario=full(scenario),
     )
+
+
+def wanted_of(leave_out: Collection[Part]) -> dict[str, bool]:
+    """What the kernel is to work out."""
+    return {f"with_{part}": part not in leave_out for part in PART_COLUMNS}
 
 
 def _ranks(scenario: Scenario, limit: int) -> tuple[RankDraw | None, list[Notice]]:

@@ -169,7 +169,7 @@ def _losses(scenarios: Sequence[Scenario]) -> Iterator[Loss]:
 
 
 def _evaluated(columns: Columns) -> Iterator[Loss]:
-    found = evaluate(columns, with_spread=False).columns
+    found = evaluate(columns, with_spread=False, with_causes=False, with_quantiles=False).columns
     days = MONTH_DAYS / columns[WINDOW]
     hours, errors = found["gpu_hours_lost"] * days, found["gpu_hours_lost_se"] * days
     for loss, error in zip(hours.tolist(), errors.tolist(), strict=True):

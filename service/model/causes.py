@@ -85,6 +85,11 @@ def without_causes(fleet: Fleet, step: Slowest, expected: Mean) -> Floats:
     return bounded
 
 
+def unknown_causes(fleet: Fleet) -> Floats:
+    """(causes, points) where nobody asks for the counterfactuals."""
+    return np.full((len(CAUSES), fleet.num_points), np.nan)
+
+
 def without_cause(fleet: Fleet, cause: str) -> Fleet | None:
     """The fleet without the cause; None where it has none of it.
 

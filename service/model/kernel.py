@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from service.model.answer_parts import Wanted, empty_columns
 from service.model.columns import Columns
 from service.model.exchange_columns import exchange_columns
 from service.model.failures import failure_columns, time_ratios
@@ -17,7 +18,7 @@ from service.model.rank_counts import rank_count_columns
 from service.model.results import COLUMN_NAMES
 from service.model.rulebook.rules_of_laws import extrapolation
 from service.model.rules import failures
-from service.model.spreads import no_spread, spread_columns
+from service.model.spreads import spread_columns
 from service.model.steps import steps_of
 from service.model.synchronization_gain import gain_columns
 
@@ -33,35 +34,47 @@ class Results:
     failure: NDArray[np.int8]
 
 
-def evaluate(columns: Columns, *, with_spread: bool = True) -> Results:
+def evaluate(
+    columns: Columns,
+    *,
+    with_spread: bool = True,
+    with_causes: bool = True,
+    with_quantiles: bool = True,
+) -> Results:
     """Evaluate all points; a point that breaks a rule fails alone.
 
-    Where only expectations are asked for, the columns of the spread, which may take longer than
-    all others, stay empty.
+    The columns of what is left out (`answer_parts.PART_COLUMNS`) stay empty and take no time; all
+    others are the same.
     """
+    wanted = Wanted(spread=with_spread, causes=with_causes, quantiles=with_quantiles)
+    return _evaluate(columns, wanted)
+
+
+def _evaluate(columns: Columns, wanted: Wanted) -> Results:
     failure = failures(columns)
     sound = np.flatnonzero(failure == 0)
     if len(sound) < columns.num_points:
-        part = evaluate(columns.part(sound), with_spread=with_spread)
+        part = _evaluate(columns.part(sound), wanted)
         return _scattered(part, sound, failure)
     ratios = time_ratios(columns)
     # First: what is found here need not be found again for each structure.
     nominal = nominal_of(columns)
     structures = structures_of(columns)
-    factors, method = steps_of(structures)
+    factors, method = steps_of(
+        structures, with_causes=wanted.causes, with_quantiles=wanted.quantiles
+    )
     found: dict[str, NDArray[Any]] = dict(loss_columns(columns, factors, nominal, ratios.share))
     found |= exchange_columns(columns, nominal, found)
-    found |= pipeline_columns(columns, structures)
+    found |= pipeline_columns(columns, structures, with_quantiles=wanted.quantiles)
     found |= gain_columns(columns, found["step_mean_ms"])
-    if with_spread:
+    if wanted.spread:
         found |= spread_columns(columns, structures, factors.step, ratios.share)
-    else:
-        found |= no_spread(columns.num_points)
     found |= failure_columns(ratios)
     found |= rank_count_columns(columns)
     found["is_extrapolated"] = extrapolation(columns)
     found["method"] = method
     found |= _no_remedy(columns.num_points)
+    found |= empty_columns(wanted, columns.num_points)
     return Results(columns={name: found[name] for name in COLUMN_NAMES}, failure=failure)
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from service.model.causes import Factors, without_causes
+from service.model.causes import Factors, unknown_causes, without_causes
 from service.model.columns import Columns, Floats
 from service.model.fleet import Fleet
 from service.model.piped_fleets import beside, with_nominal_step
@@ -20,7 +20,9 @@ CLOSED_FORM, MONTE_CARLO, RECURSION = (
 Codes = NDArray[np.int8]
 
 
-def piped_factors(columns: Columns, fleet: Fleet) -> tuple[Factors, Codes]:
+def piped_factors(
+    columns: Columns, fleet: Fleet, *, with_causes: bool = True
+) -> tuple[Factors, Codes]:
     """Of points of one plan whose stages are simulated."""
     fleet = with_nominal_step(columns, fleet)
     found = _simulated(columns, fleet)
@@ -39,7 +41,7 @@ def piped_factors(columns: Columns, fleet: Fleet) -> tuple[Factors, Codes]:
         slowest=mean_only(makespan),
         step=step,
         rest=makespan + _ratio(columns, beside(columns).rest_shift),
-        without=without_causes(fleet, step, expected),
+        without=without_causes(fleet, step, expected) if with_causes else unknown_causes(fleet),
         mean_se=found.mean_se,
     )
     return factors, np.where(found.is_exact, RECURSION, MONTE_CARLO).astype(np.int8)

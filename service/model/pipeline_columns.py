@@ -51,21 +51,23 @@ class Passes(NamedTuple):
         return self.mean - self.busy
 
 
-def pipeline_columns(columns: Columns, structures: Sequence[Structure]) -> dict[str, NDArray[Any]]:
-    """(points,) each; NaN where there is no pipeline."""
+def pipeline_columns(
+    columns: Columns, structures: Sequence[Structure], *, with_quantiles: bool = True
+) -> dict[str, NDArray[Any]]:
+    """(points,) each; NaN where there is no pipeline, or nobody asks."""
     found = {name: np.full(columns.num_points, np.nan) for name in PIPELINE_COLUMNS}
     for rows, part, fleet in structures:
         if len(rows) and has_pipeline(part)[0]:
-            for name, values in _of_structure(part, fleet).items():
+            for name, values in _of_structure(part, fleet, with_quantiles=with_quantiles).items():
                 found[name][rows] = values
     for name, sizes, rows in by_plan(columns, np.flatnonzero(has_pipeline(columns))):
         found["peak_microbatches_in_flight"][rows] = peak_of(name, *sizes)
     return found
 
 
-def _of_structure(columns: Columns, fleet: Fleet) -> dict[str, Floats]:
+def _of_structure(columns: Columns, fleet: Fleet, *, with_quantiles: bool) -> dict[str, Floats]:
     compute = compute_ms(columns)
-    whole, steady, straight = _passes(columns, fleet)
+    whole, steady, straight = _passes(columns, fleet, with_quantiles=with_quantiles)
     nominal = nominal_pipeline(columns)
     fill = nominal.equal_ms - compute
     idle = whole.idle * compute
@@ -99,12 +101,14 @@ def _without_dust(values: Floats, of: Floats) -> Floats:
     return np.where(np.abs(values) <= DUST * of, 0.0, values)
 
 
-def _passes(columns: Columns, fleet: Fleet) -> tuple[Passes, Passes, Passes]:
+def _passes(
+    columns: Columns, fleet: Fleet, *, with_quantiles: bool
+) -> tuple[Passes, Passes, Passes]:
     """As it is; without what varies from step to step; and without handing on besides."""
     if fleet.pipeline is None:
         nominal = nominal_pipeline(columns)
         return (
-            _as_rank(columns, fleet),
+            _as_rank(columns, fleet, with_quantiles=with_quantiles),
             _steady(columns, nominal.makespan_ms),
             _steady(columns, nominal.without_p2p_ms),
         )
@@ -118,7 +122,7 @@ def _passes(columns: Columns, fleet: Fleet) -> tuple[Passes, Passes, Passes]:
     )
 
 
-def _as_rank(columns: Columns, fleet: Fleet) -> Passes:
+def _as_rank(columns: Columns, fleet: Fleet, *, with_quantiles: bool) -> Passes:
     """All operations share one factor: lines, of which one replica draws."""
     by_compute = 1 / compute_ms(columns)
     none = np.zeros(columns.num_points)
@@ -132,7 +136,7 @@ def _as_rank(columns: Columns, fleet: Fleet) -> Passes:
     )
     if not one.is_random:
         return _steady(columns, nominal_pipeline(columns).makespan_ms)
-    slowest = pooled_slowest(one)
+    slowest = pooled_slowest(one, with_quantiles=with_quantiles)
     p50, p95 = slowest.quantiles[:, 0], slowest.quantiles[:, 1]
     # Factors of mean 1: on one straight line the mean is known, on several none is less (Jensen).
     nominal = nominal_pipeline(columns).makespan_ms * by_compute

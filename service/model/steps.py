@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from service.model.causes import CAUSES, Factors, Mean, without_causes
+from service.model.causes import CAUSES, Factors, Mean, unknown_causes, without_causes
 from service.model.clusters.spread import Spread, spread_of
 from service.model.columns import Columns, Floats
 from service.model.exchange.shared_lines import StepLines
@@ -46,8 +46,21 @@ _SECANTS, _SETTLED = 3, 1e-13
 Codes = NDArray[np.int8]
 
 
-def steps_of(structures: Sequence[Structure]) -> tuple[Factors, Codes]:
-    """Factors (…, points) and methods (points,), worked out once for points that share them."""
+class _Asked(NamedTuple):
+    """What is asked for beside the mean."""
+
+    causes: bool
+    quantiles: bool
+
+
+def steps_of(
+    structures: Sequence[Structure], *, with_causes: bool = True, with_quantiles: bool = True
+) -> tuple[Factors, Codes]:
+    """Factors (…, points) and methods (points,), worked out once for points that share them.
+
+    What nobody asks for may be NaN.
+    """
+    asked = _Asked(causes=with_causes, quantiles=with_quantiles)
     num_points = sum(len(structure.rows) for structure in structures)
     factors = Factors(
         slowest=_empty(num_points),
@@ -59,7 +72,7 @@ def steps_of(structures: Sequence[Structure]) -> tuple[Factors, Codes]:
     method = np.empty(num_points, dtype=np.int8)
     for structure in structures:
         rows = structure.rows
-        found, of_rows = _of_structure(structure.columns, structure.fleet)
+        found, of_rows = _of_structure(structure.columns, structure.fleet, asked)
         if structure.fleet.pipeline is None and len(rows) and has_pipeline(structure.columns)[0]:
             found, of_rows = as_makespans(structure.columns, found, of_rows)
         method[rows] = of_rows
@@ -85,16 +98,16 @@ def _put(slowest: Slowest, rows: NDArray[np.intp], found: Slowest) -> None:
     slowest.variance[rows] = found.variance
 
 
-def _of_structure(columns: Columns, fleet: Fleet) -> tuple[Factors, Codes]:
+def _of_structure(columns: Columns, fleet: Fleet, asked: _Asked) -> tuple[Factors, Codes]:
     if not fleet.is_random and fleet.pipeline is None:
         return _steady(fleet), _everywhere(CLOSED_FORM, columns)
     # What hides behind what, and what a state that lasts does to a window, depends on the rest of
     # the step.
     key = columns.barrier_key if fleet.episodes is None and fleet.is_plain else columns.step_key
     if key is None:
-        return _of_distinct(columns, fleet)
+        return _of_distinct(columns, fleet, asked)
     _, first, inverse = np.unique(key, return_index=True, return_inverse=True)
-    found, method = _of_distinct(columns.part(first), fleet.part(first))
+    found, method = _of_distinct(columns.part(first), fleet.part(first), asked)
     return found.taken(inverse), method[inverse]
 
 
@@ -133,23 +146,29 @@ def _rest(fleet: Fleet, step: Floats, expected: Mean) -> Floats:
     return expected(replace(fleet, lines=fleet.rest_lines, rest_lines=None))
 
 
-def _of_distinct(columns: Columns, fleet: Fleet) -> tuple[Factors, Codes]:
+def _of_distinct(columns: Columns, fleet: Fleet, asked: _Asked) -> tuple[Factors, Codes]:
     if fleet.pipeline is not None:
-        return piped_factors(columns, fleet)
+        return piped_factors(columns, fleet, with_causes=asked.causes)
     if fleet.is_simulated:
-        return _simulated(columns, fleet), _everywhere(RECURSION, columns)
+        return _simulated(columns, fleet, asked), _everywhere(RECURSION, columns)
     averaged = with_round_means(fleet)
     alone = averaged.only_source if fleet.only_source is not None else None
     if alone is not None:
         return _alone(columns, fleet, alone), _everywhere(QUADRATURE, columns)
     if not fleet.stands_by_lastingly:
         exact = np.zeros(columns.num_points)
-        slowest = pooled_slowest(replace(averaged, lines=None))
+        has_lines = averaged.lines is not None
+        # With lines, the quantiles of a step are those of the lines' values.
+        slowest = pooled_slowest(
+            replace(averaged, lines=None), with_quantiles=asked.quantiles and not has_lines
+        )
         if not replace(fleet, common=None).is_random:
             # Of mean 1, and alone: the quadrature's last digits are no loss.
             slowest = replace(slowest, mean=_slowest_kind(fleet))
-        step = slowest if averaged.lines is None else pooled_slowest(averaged)
-        factors = _factors(columns, fleet, slowest, step, exact)
+        step = slowest
+        if has_lines:
+            step = pooled_slowest(averaged, with_quantiles=asked.quantiles)
+        factors = _factors(columns, fleet, (slowest, step), exact, asked)
         if averaged.lines is not None and averaged.episodes is not None:
             parts = pooled_parts(averaged)
             slowest = replace(slowest, mean=parts.slowest)
@@ -158,7 +177,7 @@ def _of_distinct(columns: Columns, fleet: Fleet) -> tuple[Factors, Codes]:
     # Who stands by depends on the whole cluster: no product of ranks, hence no step quantiles.
     spread = _of_clusters(columns, averaged)
     step = mean_only(spread.mean)
-    factors = _factors(columns, fleet, step, step, spread.mean_se)
+    factors = _factors(columns, fleet, (step, step), spread.mean_se, asked)
     if averaged.lines is not None:
         barrier = _weighed_alike(columns, replace(averaged, lines=None), spread.mean)
         factors = replace(factors, slowest=mean_only(barrier))
@@ -197,8 +216,14 @@ def _weighed_alike(columns: Columns, part: Fleet, step: Floats) -> Floats:
 
 
 def _factors(
-    columns: Columns, fleet: Fleet, slowest: Slowest, step: Slowest, mean_se: Floats
+    columns: Columns,
+    fleet: Fleet,
+    slowest_and_step: tuple[Slowest, Slowest],
+    mean_se: Floats,
+    asked: _Asked,
 ) -> Factors:
+    slowest, step = slowest_and_step
+
     def expected(rest: Fleet) -> Floats:
         return _expected(columns, rest)
 
@@ -206,7 +231,7 @@ def _factors(
         slowest=slowest,
         step=step,
         rest=step.mean if fleet.is_simulated else _rest(fleet, step.mean, expected),
-        without=without_causes(fleet, step, expected),
+        without=without_causes(fleet, step, expected) if asked.causes else unknown_causes(fleet),
         mean_se=mean_se,
     )
 
@@ -216,7 +241,7 @@ def _nominal(fleet: Fleet) -> Floats:
     return fleet.step_at(np.ones(fleet.num_points))
 
 
-def _simulated(columns: Columns, fleet: Fleet) -> Factors:
+def _simulated(columns: Columns, fleet: Fleet, asked: _Asked) -> Factors:
     """Where nobody waits for all: the slowest GPU is the one that is for good."""
     found = _recursion(columns, fleet)
     lasting = replace(fleet, **PER_STEP, lines=None, pattern=None, round_steps=None)
@@ -224,7 +249,7 @@ def _simulated(columns: Columns, fleet: Fleet) -> Factors:
     # Chance never makes steps shorter (Jensen): the noise of the sampling may.
     nominal = _nominal(fleet)
     step = mean_only(np.maximum(found.mean - fleet.outside_ratio, nominal))
-    return _factors(columns, fleet, slowest, step, found.mean_se)
+    return _factors(columns, fleet, (slowest, step), found.mean_se, asked)
 
 
 def _recursion(columns: Columns, fleet: Fleet) -> Simulated:
@@ -241,7 +266,7 @@ def _expected(columns: Columns, fleet: Fleet) -> Floats:
     if fleet.stands_by_lastingly:
         return _of_clusters(columns, fleet).mean
     if fleet.is_random:
-        return pooled_slowest(fleet).mean
+        return pooled_slowest(fleet, with_quantiles=False).mean
     return fleet.step_at(_slowest_kind(fleet))
 
 

@@ -26,7 +26,7 @@ def gain_columns(columns: Columns, step_mean_ms: Floats) -> dict[str, Floats]:
     rows = np.flatnonzero(rarely)
     if len(rows):
         part = every_step(columns.part(rows))
-        factors, _ = steps_of(structures_of(part))
+        factors, _ = steps_of(structures_of(part), with_causes=False, with_quantiles=False)
         waiting = outside_ms(part) + compute_ms(part) * factors.step.mean
         gain[rows] = waiting / step_mean_ms[rows] - 1
     return {"break_even_extra_steps_fraction": gain}

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.model.active import is_active, num_removed
+from service.model.answer_parts import PART_COLUMNS
 from service.model.columns import Columns, Floats
 from service.model.plan_lengths import plan_steps
 from service.model.problems import InvalidScenario, Problem
@@ -24,12 +25,6 @@ MOST_PLAN_STEPS = 30_000
 """Of all pipelines of an answer at once, each worked through once: likewise. What is needed of both
 counts together."""
 _STATISTICS = {"p10": "p90", "p50": "p50", "p90": "p10"}
-OF_SPREAD = (
-    *(f"gpu_hours_lost_{name}" for name in (*_STATISTICS, "cluster_mean", "sd")),
-    *(f"gpu_hours_lost_{name}_se" for name in (*_STATISTICS, "cluster_mean")),
-    *(f"efficiency_fraction_{name}" for name in _STATISTICS),
-    "spread_method",
-)
 _WITH_THE_STEP = (
     "step_mean_ms",
     "useful_compute_fraction",
@@ -73,7 +68,7 @@ def without_spread(columns: Columns, name: str) -> Columns:
     Only a spread is sampled, what slow GPUs that stand by leave, and steps that only a recursion
     tells.
     """
-    if name in OF_SPREAD:
+    if name in PART_COLUMNS["spread"]:
         return columns
     lasting = is_active(columns, "persistent") | is_active(columns, "node")
     stands_by = lasting & (num_removed(columns) > 0)

@@ -92,7 +92,7 @@ def _evaluated(scenario: Scenario, moves: list[Move]) -> list[Moved]:
     columns = without_spread(moved(columns_of(scenario), moves), LOST)
     is_sampled(columns)
     refuse_long_recursions(columns)
-    results = evaluate(columns, with_spread=False)
+    results = evaluate(columns, with_spread=False, with_causes=False, with_quantiles=False)
     ends = zip(moves, results.columns[LOST].tolist(), results.failure.tolist(), strict=True)
     return [
         Moved(

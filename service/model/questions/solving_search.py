@@ -5,12 +5,12 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from service.model.answer_parts import PART_COLUMNS
 from service.model.columns import Columns, Floats, columns_of
 from service.model.fields import Scenario
 from service.model.kernel import evaluate
 from service.model.questions.moved_columns import Number, moved
 from service.model.questions.sampling import (
-    OF_SPREAD,
     is_sampled,
     refuse_long_recursions,
     standard_error,
@@ -86,7 +86,12 @@ class Search:
     def look_at(self, values: list[Number]) -> None:
         """Evaluate new values."""
         column = self.question.target.column
-        found = evaluate(self._columns(values), with_spread=column in OF_SPREAD).columns
+        found = evaluate(
+            self._columns(values),
+            with_spread=column in PART_COLUMNS["spread"],
+            with_causes=column in PART_COLUMNS["causes"],
+            with_quantiles=column in PART_COLUMNS["quantiles"],
+        ).columns
         targets = np.concatenate([self.targets, found[column].astype(np.float64)])
         errors = np.concatenate([self.errors, standard_error(column, found)])
         listed = [*self.values, *values]

@@ -82,7 +82,8 @@ def _choice(document: dict[str, Any], cvs: dict[str, float], family: str) -> Tai
     except InvalidScenario as error:
         reason = error.problems[0]
         return TailChoice(family=family, lost=np.nan, step_mean_ms=np.nan, reason=reason)
-    found = evaluate(columns_of(scenario), with_spread=False).columns
+    columns = columns_of(scenario)
+    found = evaluate(columns, with_spread=False, with_causes=False, with_quantiles=False).columns
     return TailChoice(
         family=family,
         lost=float(found[LOST][0]),

@@ -30,4 +30,4 @@ def group_means(fleet: Fleet) -> Floats:
         node=None,
         common=None,
     )
-    return pooled_slowest(alone).mean
+    return pooled_slowest(alone, with_quantiles=False).mean

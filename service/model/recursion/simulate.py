@@ -162,7 +162,7 @@ def _expected_slowest(fleet: Fleet, rows: NDArray[np.intp]) -> Floats:
     if not lasting.is_random:
         expected[rows] = slowest_class(lasting)
     elif not lasting.stands_by_lastingly or lasting.node is None:
-        expected[rows] = pooled_slowest(lasting).mean
+        expected[rows] = pooled_slowest(lasting, with_quantiles=False).mean
     return expected
 
 

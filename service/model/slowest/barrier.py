@@ -96,20 +96,21 @@ class _Start(NamedTuple):
     tolerance: Floats
 
 
-def slowest_of(groups: Groups) -> Slowest:
-    """Mean and quantiles of every point by its own quadrature."""
+def slowest_of(groups: Groups, *, with_quantiles: bool = True) -> Slowest:
+    """Mean and quantiles of every point by its own quadrature; NaN where nobody asks for those."""
     if isinstance(groups.law, Table):
         return _slowest_by_table(groups, groups.law)
     num_points = groups.shape.shape[1]
     mean, variance = np.empty(num_points), np.empty(num_points)
-    quantiles = np.empty((num_points, len(PROBABILITIES)))
+    quantiles = np.full((num_points, len(PROBABILITIES)), np.nan)
     # Nodes and rates for all chunks: see `normal_rate.py` about memory.
     scratch = np.empty((2, len(_rule(groups.law).nodes), min(num_points, CHUNK_POINTS)))
     for start in range(0, num_points, CHUNK_POINTS):
         rows = slice(start, min(start + CHUNK_POINTS, num_points))
         part = groups.part(rows)
         rate = _rate_at_nodes(part, scratch[:, :, : part.shape.shape[1]])
-        quantiles[rows] = _quantiles(part, rate).T
+        if with_quantiles:
+            quantiles[rows] = _quantiles(part, rate).T
         expected, variance[rows] = _moments(part, rate)
         mean[rows] = _bounded(part, expected)
     return Slowest(mean=mean, quantiles=quantiles, variance=variance)

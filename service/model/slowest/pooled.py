@@ -15,7 +15,7 @@ from service.model.exchange.lines import Lines
 from service.model.exchange.shared_lines import StepLines
 from service.model.fleet import Fleet
 from service.model.laws.law import Floats
-from service.model.slowest.barrier import Groups, Slowest, slowest_of
+from service.model.slowest.barrier import Groups, Slowest, mean_only, slowest_of
 from service.model.slowest.episodes import num_states
 from service.model.slowest.layouts import Layout, layouts_of, sources_of_one
 from service.model.slowest.pooled_steps import Classes, classes_of, steps_of
@@ -38,8 +38,10 @@ CHUNK_POINTS = 64
 """Points at a time, of one state; fewer where there are more states."""
 
 
-def pooled_slowest(fleet: Fleet) -> Slowest:
+def pooled_slowest(fleet: Fleet, *, with_quantiles: bool = True) -> Slowest:
     """Mean and quantiles (p50, p95, p99) of the slowest factor of every point.
+
+    Quantiles that nobody asks for, which take about as long as the mean, are NaN.
 
     Where the fleet has lines: of their value there, which is what a step takes.
 
@@ -48,13 +50,13 @@ def pooled_slowest(fleet: Fleet) -> Slowest:
     """
     lines = fleet.lines
     if isinstance(lines, Lines) and _are_straight(lines).any():
-        return _along_lines(fleet, lines)
+        return _along_lines(fleet, lines, with_quantiles=with_quantiles)
     fleet = without_removed(fleet)
     mean = np.empty(fleet.num_points)
     quantiles = np.empty((fleet.num_points, 3))
     for rows, part in without_trifling_episodes(fleet):
         for layout in layouts_of(part):
-            found = _of_layout(part.part(layout.rows), layout)
+            found = _of_layout(part.part(layout.rows), layout, with_quantiles=with_quantiles)
             mean[rows[layout.rows]] = found.mean
             quantiles[rows[layout.rows]] = found.quantiles
     return Slowest(mean=mean, quantiles=quantiles, variance=np.full(len(mean), np.nan))
@@ -66,7 +68,7 @@ def _are_straight(lines: Lines) -> Mask:
     return straight
 
 
-def _along_lines(fleet: Fleet, lines: Lines) -> Slowest:
+def _along_lines(fleet: Fleet, lines: Lines, *, with_quantiles: bool) -> Slowest:
     """Where the step is one line a + b S it is that of the slowest itself, without its rounding.
 
     1 / (rho + a + b S) is 1 / ((rho + a) / b + S) over b, so that episodes weigh as they should.
@@ -80,11 +82,11 @@ def _along_lines(fleet: Fleet, lines: Lines) -> Slowest:
     rows, others = np.flatnonzero(straight), np.flatnonzero(~straight)
     part, slope, offset = fleet.part(rows), lines.slope[-1, rows], lines.offset[-1, rows]
     beside = replace(part, lines=None, outside_ratio=(part.outside_ratio + offset) / slope)
-    along = pooled_slowest(beside)
+    along = pooled_slowest(beside, with_quantiles=with_quantiles)
     found.mean[rows] = offset + slope * along.mean
     found.quantiles[rows] = offset[:, np.newaxis] + slope[:, np.newaxis] * along.quantiles
     if len(others):
-        bent = pooled_slowest(fleet.part(others))
+        bent = pooled_slowest(fleet.part(others), with_quantiles=with_quantiles)
         found.mean[others], found.quantiles[others] = bent.mean, bent.quantiles
     return found
 
@@ -135,11 +137,11 @@ def _by_state(fleet: Fleet, classes: Classes, steps: Steps, lines: StepLines | N
     return _bounded(replace(fleet, lines=lines), classes, means)
 
 
-def _of_layout(fleet: Fleet, layout: Layout) -> Slowest:
+def _of_layout(fleet: Fleet, layout: Layout, *, with_quantiles: bool) -> Slowest:
     groups = _one_law(fleet, layout)
     if groups is not None:
-        return slowest_of(groups)
-    return _tabulated(fleet, layout)
+        return slowest_of(groups, with_quantiles=with_quantiles)
+    return _tabulated(fleet, layout, with_quantiles=with_quantiles)
 
 
 def _one_law(fleet: Fleet, layout: Layout) -> Groups | None:
@@ -155,7 +157,7 @@ def _one_law(fleet: Fleet, layout: Layout) -> Groups | None:
     return Groups(sources[0].law, fleet.num_gpus, fleet.mean, sources[0].shape)
 
 
-def _tabulated(fleet: Fleet, layout: Layout) -> Slowest:
+def _tabulated(fleet: Fleet, layout: Layout, *, with_quantiles: bool) -> Slowest:
     means, quantiles = [], []
     for part in _chunks(fleet):
         classes = classes_of(part)
@@ -167,7 +169,10 @@ def _tabulated(fleet: Fleet, layout: Layout) -> Slowest:
         nodes = nodes_of(steps)
         of_state = _bounded(part, classes, means_by_state(steps, nodes, part.lines))
         means.append(_effective(of_state, steps.weight, part.outside_ratio))
-        quantiles.append(_quantiles(part, quantiles_of(steps, nodes, common)))
+        if with_quantiles:
+            quantiles.append(_quantiles(part, quantiles_of(steps, nodes, common)))
+    if not with_quantiles:
+        return mean_only(np.concatenate(means))
     return Slowest(
         mean=np.concatenate(means),
         quantiles=np.concatenate(quantiles),
