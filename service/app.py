@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 
 import anyio.to_thread
 from litestar import Litestar
+from litestar.exceptions import NotFoundException
 from litestar.handlers import HTTPRouteHandler
 
 from service.api import (
@@ -42,6 +43,7 @@ from service.api import (
     webhook_endpoints,
 )
 from service.api.batch_watch import BatchWatch
+from service.api.contract import ApiRequest, ApiResponse
 from service.api.edge import GuardedApp
 from service.api.gate import AccessGate
 from service.api.logs import configure_logs
@@ -55,6 +57,7 @@ from service.jobs.runtime import Runtime
 from service.jobs.spans import tracing
 from service.settings import Settings
 from service.web import pages
+from service.web.missing import missing_page, wants_page
 
 ROUTES: tuple[Iterable[HTTPRouteHandler], ...] = (
     evaluations.routes,
@@ -93,6 +96,12 @@ ROUTES: tuple[Iterable[HTTPRouteHandler], ...] = (
 )
 
 
+def _answer_error(request: ApiRequest, error: Exception) -> ApiResponse:
+    if isinstance(error, NotFoundException) and wants_page(request):
+        return missing_page(request)
+    return answer_error(request, error)
+
+
 def create_app(settings: Settings, database: Database | None = None) -> Litestar:
     """The service over a migrated database; nothing is opened before it is started.
 
@@ -125,7 +134,7 @@ def create_app(settings: Settings, database: Database | None = None) -> Litestar
     app = GuardedApp(
         [handler for handlers in ROUTES for handler in handlers],
         lifespan=[serving],
-        exception_handlers={Exception: answer_error},
+        exception_handlers={Exception: _answer_error},
         request_max_body_size=settings.limits.body_bytes,
         openapi_config=None,
         logging_config=None,

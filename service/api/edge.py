@@ -27,8 +27,8 @@ log = structlog.get_logger()
 
 SECURITY_HEADERS: Final = {
     b"content-security-policy": b"default-src 'none'; script-src 'self'; style-src 'self'; "
-    b"img-src 'self' data:; connect-src 'self'; font-src 'self'; base-uri 'none'; "
-    b"form-action 'self'; frame-ancestors 'none'",
+    b"img-src 'self' data:; connect-src 'self'; font-src 'self'; frame-src 'self'; "
+    b"base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
     b"cross-origin-opener-policy": b"same-origin",
     b"cross-origin-resource-policy": b"same-origin",
     b"permissions-policy": b"camera=(), geolocation=(), microphone=()",
@@ -149,8 +149,15 @@ class _Exchange:
             # The service itself speaks plain HTTP: a trusted proxy has said that it came by TLS.
             **(TRANSPORT_SECURITY if self._scope["scheme"] == "https" else {}),
             **headers,
-            **cross_origin_headers(self._scope, self._settings, allow=allow),
+            **_beside(headers, cross_origin_headers(self._scope, self._settings, allow=allow)),
             **limit_fields(self._scope),
             **trace_id,
         }
         message["headers"] = list(headers.items())
+
+
+def _beside(headers: dict[bytes, bytes], more: dict[bytes, bytes]) -> dict[bytes, bytes]:
+    """The further headers; an answer that varies already varies by both."""
+    if b"vary" in headers and b"vary" in more:
+        more[b"vary"] = headers[b"vary"] + b", " + more[b"vary"]
+    return more

@@ -234,6 +234,8 @@ async def read_report(request: ApiRequest) -> ApiResponse:
     }
     if query.format == "html":
         headers["Content-Security-Policy"] = content_policy(content)
+        # The page of a report shows it in a frame.
+        headers["X-Frame-Options"] = "SAMEORIGIN"
     # Litestar says the charset of texts itself.
     media_type = shape.media_type.replace(CHARSET, "")
     return raw_answer(content, media_type=media_type, headers=headers)
@@ -264,14 +266,17 @@ async def delete_report(request: ApiRequest) -> ApiResponse:
 
 
 def content_policy(document: bytes) -> str:
-    """What the document may do: show its own style sheets, known by their digests; nothing else."""
+    """What the document may do: show its own style sheets, known by their digests; nothing else.
+
+    It may stand in a frame of this service's own pages.
+    """
     styles = " ".join(
         f"'sha256-{base64.b64encode(hashlib.sha256(style).digest()).decode()}'"
         for style in _STYLE.findall(document)
     )
     return (
         f"default-src 'none'; style-src {styles or chr(39) + 'none' + chr(39)}; base-uri 'none'; "
-        "form-action 'none'; frame-ancestors 'none'; sandbox"
+        "form-action 'none'; frame-ancestors 'self'; sandbox"
     )
 
 

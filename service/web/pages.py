@@ -51,12 +51,15 @@ PAGES: Final = (
 
 def _route(page: Page) -> HTTPRouteHandler:
     async def show(request: Request[Any, Any, State]) -> Response[bytes]:
-        return _answer(page, request)
+        return page_answer(page, request)
 
     return get(page.path, name=f"page_{page.name}", include_in_schema=False)(show)
 
 
-def _answer(page: Page, request: Request[Any, Any, State]) -> Response[bytes]:
+def page_answer(
+    page: Page, request: Request[Any, Any, State], *, status: int = 200
+) -> Response[bytes]:
+    """The page in the reader's language."""
     # Ready when the first chart is to be drawn
     vega.begin()
     choice = choose(
@@ -69,7 +72,8 @@ def _answer(page: Page, request: Request[Any, Any, State]) -> Response[bytes]:
         "Vary": "Accept-Language, Cookie",
         **({"Set-Cookie": choice.cookie} if choice.is_asked_for else {}),
     }
-    return Response(page_html(page, choice.language), media_type=HTML, headers=headers)
+    html = page_html(page, choice.language)
+    return Response(html, status_code=status, media_type=HTML, headers=headers)
 
 
 @get("/assets/{digest:str}/{name:str}", name="page_asset", include_in_schema=False)

@@ -143,7 +143,7 @@ def test_the_page_may_show_its_own_style_and_nothing_else(
     assert hashes
     assert page.headers["content-security-policy"] == (
         f"default-src 'none'; style-src {hashes}; base-uri 'none'; form-action 'none'; "
-        "frame-ancestors 'none'; sandbox"
+        "frame-ancestors 'self'; sandbox"
     )
     assert "<script" not in page.text
     assert 'style="' not in page.text

@@ -3,7 +3,7 @@
 import { ask } from "./api.js";
 import { byId, fill, h } from "./dom.js";
 import { showProblem } from "./problems.js";
-import { session } from "./session.js";
+import { isStillThere, session } from "./session.js";
 import { t } from "./texts.js";
 
 const THEMES = ["auto", "light", "dark"];
@@ -76,6 +76,11 @@ if (new URLSearchParams(location.search).has("lang")) {
   const rest = query.toString();
   history.replaceState(history.state, "", `${location.pathname}${rest ? `?${rest}` : ""}${location.hash}`);
 }
+
+// Going back may show a page as it was left, with figures for somebody who has signed out since.
+addEventListener("pageshow", async (event) => {
+  if (event.persisted && !(await isStillThere())) location.reload();
+});
 
 byId("theme").addEventListener("click", nextTheme);
 showTheme();

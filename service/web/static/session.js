@@ -13,6 +13,12 @@ export function session() {
   return asked;
 }
 
+/** Whether it is still the same person, asked anew: they may have signed out in another tab. */
+export async function isStillThere() {
+  const [before, now] = [await session(), (await ask("GET", "/v1/session")).data];
+  return before.signed_in === now.signed_in && before.name === now.name;
+}
+
 export async function may(scope) {
   return (await session()).scopes.includes(scope);
 }
