@@ -6,9 +6,9 @@ import { t } from "./texts.js";
 /**
  * Show a problem. Each of its errors goes to the field of `form` whose `data-pointer` is the error's
  * pointer or the longest beginning of it; `prefix` is what the request has before the form's own
- * pointers ("/scenario"). What finds no field is listed in the form's `.faults`, or above the page.
+ * pointers ("/scenario"); `focus: false` leaves the reader where he is. What finds no field is listed in the form's `.faults`, or above the page.
  */
-export function showProblem(problem, { form = null, prefix = "" } = {}) {
+export function showProblem(problem, { form = null, prefix = "", focus = true } = {}) {
   if (problem.name === "AbortError") return;
   clearProblem(form);
   const homeless = [];
@@ -24,7 +24,7 @@ export function showProblem(problem, { form = null, prefix = "" } = {}) {
   }
   const told = homeless.map((error) => `${error.pointer || "/"}: ${error.detail}`);
   if (told.length || !first) showNotice(form, problem, told);
-  first?.focus();
+  if (focus) first?.focus();
 }
 
 /** Take all marks away. */

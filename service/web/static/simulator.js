@@ -1,1 +1,176 @@
-// The page of this name: see PLAN9.
+// The simulator: controls, figures and pictures of one scenario, all by the API.
+
+import { get, withQuery } from "./api.js";
+import { announce, byId, fill, h, settled } from "./dom.js";
+import { percent } from "./format.js";
+import { clearProblem, showProblem } from "./problems.js";
+import { showBounds } from "./scenario_bounds.js";
+import { loadPresets } from "./scenario_communication.js";
+import { choiceControl } from "./scenario_controls.js";
+import { scenarioSections } from "./scenario_sections.js";
+import { START } from "./scenario_state.js";
+import { scenarioStore } from "./scenario_store.js";
+import { followAddress, profileBase } from "./simulator_address.js";
+import { figures, wholeHours } from "./simulator_figures.js";
+import { pictures } from "./simulator_pictures.js";
+import { presets } from "./simulator_presets.js";
+import { priceSection } from "./simulator_price.js";
+import { remedies } from "./simulator_remedies.js";
+import { simulation } from "./simulator_requests.js";
+import { share } from "./simulator_share.js";
+import { may } from "./session.js";
+import { t } from "./texts.js";
+
+const TOLD_MS = 900;
+
+const form = byId("scenario");
+const store = scenarioStore();
+const sections = scenarioSections(byId("sections"), store);
+const price = priceSection(store);
+const numbers = figures(byId("figures"));
+const drawn = pictures(store);
+const counts = document.documentElement.dataset;
+counts.pictured = "0";
+counts.completed = "0";
+
+byId("sections").append(price.element);
+form.addEventListener("submit", (event) => event.preventDefault());
+byId("reset").addEventListener("click", () => {
+  store.base = { profile: null, slug: null, defaults: START, document: null };
+  store.price = { mode: "none" };
+  store.replace(START);
+  store.settle();
+});
+
+function show() {
+  sections.show();
+  price.show();
+  base.show();
+}
+
+/** After the next frame was painted. */
+function painted() {
+  return new Promise((done) => requestAnimationFrame(() => setTimeout(done, 0)));
+}
+
+const tell = settled((result) => {
+  announce(
+    t("simulator.told", {
+      efficiency: percent(result.efficiency_fraction),
+      day: wholeHours(result.gpu_hours_lost_per_day),
+      useful: percent(result.useful_compute_fraction),
+    }),
+  );
+}, TOLD_MS);
+
+function showWarnings(warnings) {
+  const place = byId("warnings");
+  place.hidden = warnings.length === 0;
+  // Sentences of the API, which speaks English.
+  fill(place, h("ul", { lang: "en" }, warnings.map((one) => h("li", {}, one.detail))));
+}
+
+function showRefusal(problem) {
+  showProblem(problem, { form, prefix: "/scenario", focus: false });
+  for (const field of form.querySelectorAll("[aria-invalid]")) {
+    const box = field.closest("details");
+    if (box) box.open = true;
+  }
+  byId("refused").hidden = false;
+}
+
+const screen = {
+  stale() {
+    byId("figures").setAttribute("aria-busy", "true");
+    numbers.spreadStale(true);
+    drawn.stale();
+  },
+  async mean(answer, turn) {
+    clearProblem(form);
+    byId("refused").hidden = true;
+    store.known = answer.scenario;
+    numbers.mean(answer);
+    byId("pinned").textContent = t("simulator.pinned", {
+      efficiency: percent(answer.result.efficiency_fraction),
+      day: wholeHours(answer.result.gpu_hours_lost_per_day),
+    });
+    if (turn === store.turn) byId("figures").setAttribute("aria-busy", "false");
+    sections.show();
+    await drawn.mean(answer);
+    tell(answer.result);
+    painted().then(() => {
+      counts.pictured = String(Number(counts.pictured) + 1);
+    });
+  },
+  async full(answer) {
+    numbers.full(answer);
+    numbers.spreadStale(false);
+    showWarnings(answer.warnings);
+    await drawn.full(answer);
+  },
+  curve: (answer) => drawn.curve(answer),
+  timeline: (answer) => drawn.timeline(answer),
+  completed() {
+    painted().then(() => {
+      counts.completed = String(Number(counts.completed) + 1);
+    });
+    showBounds(form, store.scenario).catch(showProblem);
+  },
+  problem: showRefusal,
+};
+
+/** The choice of a profile as the base; its figures are then the scenario's. */
+const base = (() => {
+  let profiles = [];
+  let control = null;
+
+  function build() {
+    control = choiceControl({
+      name: "base",
+      label: t("simulator.base"),
+      hint: t("simulator.base_hint"),
+      options: [["", t("simulator.base_blank")], ...profiles.map((one) => [`${one.slug}@${one.revision}`, `${one.name} (${one.slug}@${one.revision})`])],
+      value: () => store.base.profile ?? "",
+      choose,
+    });
+    fill(byId("base"), control.element);
+  }
+  async function choose(reference) {
+    try {
+      store.base = reference ? await profileBase(reference) : { profile: null, slug: null, defaults: START, document: null };
+      store.replace(store.base.defaults);
+      store.settle();
+    } catch (problem) {
+      showProblem(problem);
+      control.show();
+    }
+  }
+  return {
+    async load() {
+      if (!(await may("profiles:read"))) return;
+      profiles = (await get(withQuery("/v1/cluster-profiles", { page_size: 200 }))).items;
+      if (profiles.length === 0) return;
+      build();
+      control.show();
+    },
+    show: () => control?.show(),
+  };
+})();
+
+byId("figures").after(
+  h("p", { id: "refused", class: "advice", hidden: true }, t("simulator.refused")),
+  h("div", { id: "warnings", class: "advice", hidden: true }),
+);
+store.onChange(({ isShape }) => {
+  if (isShape) show();
+});
+simulation(store, screen);
+presets(store);
+remedies(store);
+share(store).catch(showProblem);
+await followAddress(store, showProblem);
+price.load().catch(showProblem);
+base.load().catch(showProblem);
+loadPresets(store)
+  .then(() => sections.show())
+  .catch(showProblem);

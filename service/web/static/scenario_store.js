@@ -1,0 +1,64 @@
+// The scenario that the page is about, who wants to know of its changes, and what its base is.
+
+import { START, at, copied, put } from "./scenario_state.js";
+
+/**
+ * `change` moves one number (a slider's tick), `reshape` what the scenario consists of, `replace`
+ * all of it. Listeners get `{isShape}`; `settle` tells those who wait for a change to be over.
+ */
+export function scenarioStore() {
+  const listeners = [];
+  const settlers = [];
+  const store = {
+    scenario: copied(START),
+    /** `{profile: "slug@1" | null, name, defaults, pricing}` */
+    base: { profile: null, name: null, defaults: START, pricing: null },
+    price: { mode: "none" },
+    rows: 16,
+    /** The scenario with all defaults written out, as the API last answered it. */
+    known: {},
+    /** Counts changes: an answer belongs to the scenario of its number. */
+    turn: 0,
+    valueAt(path) {
+      let place = store.scenario;
+      for (const part of path.split(".")) {
+        if (place === null) return null;
+        place = typeof place === "object" && Object.hasOwn(place, part) ? place[part] : undefined;
+        if (place === undefined) return at(store.known, path);
+      }
+      return place;
+    },
+    change(path, value) {
+      put(store.scenario, path, value);
+      tell({ isShape: false });
+    },
+    reshape(work) {
+      work(store.scenario);
+      tell({ isShape: true });
+      store.settle();
+    },
+    replace(scenario) {
+      store.scenario = copied(scenario);
+      tell({ isShape: true });
+    },
+    settle() {
+      for (const settler of settlers) settler();
+    },
+    onChange(listener) {
+      listeners.push(listener);
+    },
+    onSettle(settler) {
+      settlers.push(settler);
+    },
+    /** Money, base or rows changed: nothing of the scenario. */
+    touched() {
+      tell({ isShape: true });
+    },
+  };
+
+  function tell(what) {
+    store.turn += 1;
+    for (const listener of listeners) listener(what);
+  }
+  return store;
+}

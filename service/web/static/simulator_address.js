@@ -1,0 +1,116 @@
+// The address holds the scenario: what differs from its base, one history entry a settled change.
+
+import { Problem, ask, get } from "./api.js";
+import { byId, fill, h, settled } from "./dom.js";
+import { START, copied, readQuery, writeQuery } from "./scenario_state.js";
+import { readPrice, writePrice } from "./simulator_price.js";
+import { t } from "./texts.js";
+
+const SETTLED_MS = 500;
+const MOST_ROWS = 1000;
+const NO_BASE = { profile: null, slug: null, defaults: START, document: null };
+
+export function addressOf(store) {
+  const query = new URLSearchParams();
+  if (store.base.profile) query.append("profile", store.base.profile);
+  writeQuery(query, store.scenario, store.base.defaults);
+  writePrice(query, store.price);
+  if (store.rows !== 16) query.append("rows", String(store.rows));
+  const text = query.toString();
+  return text ? `${location.pathname}?${text}` : location.pathname;
+}
+
+/** The base of a profile, with its defaults; raises `Problem`. */
+export async function profileBase(reference) {
+  const [slug, revision] = reference.split("@");
+  const path = `/v1/cluster-profiles/${encodeURIComponent(slug)}`;
+  const document = await get(revision ? `${path}/revisions/${encodeURIComponent(revision)}` : path);
+  return { profile: `${document.slug}@${document.revision}`, slug: document.slug, defaults: document.defaults, document };
+}
+
+/** `{base, scenario, price, rows, faults}`: what is refused is replaced by the base's, and said. */
+async function read(query) {
+  const faults = [];
+  let base = NO_BASE;
+  if (query.get("profile")) {
+    try {
+      base = await profileBase(query.get("profile"));
+    } catch (problem) {
+      faults.push(problem.detail || problem.title);
+    }
+  }
+  const found = readQuery(query, base.defaults);
+  faults.push(...found.faults.map((name) => t("simulator.unreadable", { name })));
+  const isAsked = [...query].length > 0;
+  const scenario = isAsked ? await sound(found.scenario, base.defaults, faults) : found.scenario;
+  const rows = Number(query.get("rows") ?? 16);
+  return {
+    base,
+    scenario,
+    price: readPrice(query),
+    rows: Number.isInteger(rows) && rows > 0 && rows <= MOST_ROWS ? rows : 16,
+    faults,
+  };
+}
+
+/** The scenario with what the API refuses put back; controls are only ever built of a valid one. */
+async function sound(given, defaults, faults) {
+  let scenario = given;
+  for (let round = 0; round < 3; round += 1) {
+    try {
+      const body = { scenario, ranks_limit: 0, leave_out: ["spread", "causes", "quantiles"] };
+      await ask("POST", "/v1/evaluations", { body });
+      return scenario;
+    } catch (problem) {
+      if (!(problem instanceof Problem) || problem.status !== 422) throw problem;
+      const refused = new Set();
+      for (const { pointer, detail } of problem.errors) {
+        faults.push(`${pointer.replace("/scenario/", "").replaceAll("/", ".")}: ${detail}`);
+        refused.add(pointer.split("/")[2]);
+      }
+      const kept = Object.entries(scenario).filter(([name]) => !refused.has(name));
+      const restored = [...refused].filter((name) => name in defaults).map((name) => [name, copied(defaults[name])]);
+      scenario = Object.fromEntries([...kept, ...restored]);
+    }
+  }
+  return copied(defaults);
+}
+
+function showFaults(faults) {
+  const place = byId("address-faults");
+  place.hidden = faults.length === 0;
+  fill(place, h("p", {}, t("simulator.address_faults")), h("ul", {}, faults.slice(0, 8).map((fault) => h("li", {}, fault))));
+}
+
+/** Bring the store to what the address says, now and when it is gone back to. */
+export async function followAddress(store, problemOf) {
+  let isFollowing = false;
+
+  async function follow() {
+    const query = new URLSearchParams(location.search);
+    isFollowing = true;
+    try {
+      const { base, scenario, price, rows, faults } = await read(query);
+      store.base = base;
+      store.price = price;
+      store.rows = rows;
+      showFaults(faults);
+      store.replace(scenario);
+    } catch (problem) {
+      problemOf(problem);
+      store.replace(START);
+    } finally {
+      isFollowing = false;
+    }
+  }
+  const write = settled(() => {
+    const address = addressOf(store);
+    if (!isFollowing && address !== location.pathname + location.search) history.pushState(null, "", address);
+  }, SETTLED_MS);
+
+  store.onChange(() => {
+    if (!isFollowing) write();
+  });
+  addEventListener("popstate", follow);
+  await follow();
+}

@@ -1,0 +1,103 @@
+// The figures above the pictures. Their elements stay; only their texts change.
+
+import { fill, h } from "./dom.js";
+import { NOTHING, count, hours, ms, money, number, percent } from "./format.js";
+import { t } from "./texts.js";
+
+/** GPU-hours as the figures say them: whole ones from 100 on. */
+export function wholeHours(value) {
+  return Math.abs(value ?? 0) >= 100 ? count(value) : hours(value);
+}
+
+function figure(name, { isWide = false } = {}) {
+  const big = h("p", { class: "big", "data-figure": name }, NOTHING);
+  const small = h("p", { class: "small", "data-note": name });
+  const element = h(
+    "div",
+    { class: isWide ? "card figure wide" : "card figure", "data-figure-card": name },
+    h("p", { class: "label" }, t(`simulator.${name}`)),
+    big,
+    small,
+  );
+  return { element, big, small };
+}
+
+function bar(name) {
+  const filled = h("span", { class: `filled ${name}` });
+  const value = h("strong", { "data-figure": name }, NOTHING);
+  const element = h(
+    "div",
+    { class: "gauge" },
+    h("span", { class: "gauge-name" }, t(`simulator.${name}`)),
+    value,
+    h("span", { class: "track", "aria-hidden": "true" }, filled),
+  );
+  return { element, filled, value };
+}
+
+/** Put the figures into `place`: `mean(answer)`, `full(answer)`. */
+export function figures(place) {
+  const efficiency = figure("efficiency");
+  const day = figure("lost_day");
+  const window_ = figure("lost_window");
+  const cost = figure("cost");
+  const spread = figure("spread");
+  const [useful, displayed] = [bar("useful"), bar("displayed")];
+  const gauges = h(
+    "div",
+    { class: "card figure gauges" },
+    h("p", { class: "label" }, t("simulator.busy")),
+    displayed.element,
+    useful.element,
+    h("p", { class: "small" }, t("simulator.busy_hint")),
+  );
+  fill(place, efficiency.element, gauges, day.element, window_.element, cost.element, spread.element);
+  // Wider than the card where overlap or staleness beat the ideal: drawn full.
+  const wide = (fraction) => `${Math.max(0, Math.min(1, fraction)) * 100}%`;
+
+  return {
+    mean({ result, costs, scenario }) {
+      efficiency.big.textContent = percent(result.efficiency_fraction);
+      efficiency.small.textContent = t("simulator.efficiency_note", { ideal: ms(result.ideal_step_ms), mean: ms(result.step_mean_ms) });
+      for (const [one, fraction] of [
+        [useful, result.useful_compute_fraction],
+        [displayed, result.displayed_utilization_fraction],
+      ]) {
+        one.value.textContent = percent(fraction);
+        one.filled.style.width = wide(fraction);
+      }
+      day.big.textContent = wholeHours(result.gpu_hours_lost_per_day);
+      day.small.textContent = t("simulator.of_available", { hours: wholeHours(result.gpu_hours_available_per_day) });
+      window_.big.textContent = wholeHours(result.gpu_hours_lost);
+      window_.small.textContent = t("simulator.of_window", { days: number(scenario.period_days), hours: wholeHours(result.gpu_hours_available) });
+      showCost(costs, scenario);
+    },
+    full({ result }) {
+      const { gpu_hours_lost_p10: low, gpu_hours_lost_p50: middle, gpu_hours_lost_p90: high } = result;
+      if (middle === null) {
+        spread.big.textContent = NOTHING;
+        spread.small.textContent = t("simulator.no_spread");
+        return;
+      }
+      const isOne = wholeHours(low) === wholeHours(high);
+      spread.big.textContent = isOne ? wholeHours(middle) : t("simulator.from_to", { low: wholeHours(low), high: wholeHours(high) });
+      const error = result.gpu_hours_lost_p50_se;
+      const note = isOne ? t("simulator.spread_none") : t("simulator.spread_note", { middle: wholeHours(middle) });
+      spread.small.textContent = error > 0 ? `${note} ${t("simulator.standard_error", { error: hours(error) })}` : note;
+    },
+    spreadStale(isStale) {
+      spread.element.setAttribute("aria-busy", String(isStale));
+    },
+  };
+
+  function showCost(costs, scenario) {
+    cost.big.textContent = costs?.cost_of_loss ? money(costs.cost_of_loss) : NOTHING;
+    const notes = {
+      priced: () => t("simulator.cost_note", { days: number(scenario.period_days) }),
+      no_rate: () => t("simulator.cost_no_rate"),
+      partly_priced: () => t("simulator.cost_partly", { days: number(costs.unpriced_days) }),
+      withheld: () => t("common.withheld_hint"),
+    };
+    cost.small.textContent = costs ? (notes[costs.cost_status]?.() ?? "") : t("simulator.cost_none");
+  }
+}

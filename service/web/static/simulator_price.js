@@ -1,0 +1,156 @@
+// What a GPU-hour costs: nothing, a stored rate, or an amount that is typed.
+
+import { get, withQuery } from "./api.js";
+import { fill, h } from "./dom.js";
+import { money } from "./format.js";
+import { may } from "./session.js";
+import { t } from "./texts.js";
+
+const CURRENCIES = ["EUR", "USD", "GBP", "CHF", "JPY"];
+
+/** The fields of a request that ask for money; none where there is no price. */
+export function priceFields(price) {
+  if (price.mode === "typed" && price.amount !== "") {
+    return { price_per_gpu_hour: { amount: price.amount, currency: price.currency } };
+  }
+  if (price.mode === "rates" && price.gpu_type) {
+    const pricing = { gpu_type: price.gpu_type };
+    if (price.cost_center) pricing.cost_center = price.cost_center;
+    return { pricing, currency: price.currency };
+  }
+  return {};
+}
+
+export function writePrice(query, price) {
+  if (price.mode === "typed" && price.amount !== "") {
+    query.append("price", price.amount);
+    query.append("currency", price.currency);
+  } else if (price.mode === "rates" && price.gpu_type) {
+    query.append("rates", price.gpu_type);
+    if (price.cost_center) query.append("cost_center", price.cost_center);
+    query.append("currency", price.currency);
+  }
+}
+
+/** The price that an address asks for. What no amount is, the API says. */
+export function readPrice(query) {
+  const currency = query.get("currency") ?? "EUR";
+  if (query.has("price")) return { mode: "typed", amount: query.get("price").slice(0, 40), currency };
+  if (query.has("rates")) {
+    return { mode: "rates", gpu_type: query.get("rates"), cost_center: query.get("cost_center"), currency };
+  }
+  return { mode: "none" };
+}
+
+/** The rates that are valid today, one of each key. */
+async function storedRates() {
+  if (!(await may("costs:read"))) return [];
+  const today = new Date().toISOString().slice(0, 10);
+  const page = await get(withQuery("/v1/gpu-hour-rates", { on: today, page_size: 200 }));
+  return page.items;
+}
+
+/** The section of the price; `show()` brings it up to date. */
+export function priceSection(store) {
+  const body = h("div", {});
+  const element = h("fieldset", { class: "section", "data-section": "price" }, h("legend", {}, t("simulator.price")), body);
+  let rates = null;
+  let shape = null;
+
+  const mode = h(
+    "select",
+    { id: "price-mode", "data-pointer": "/pricing", onchange: () => choose(mode.value) },
+    ["none", "typed", "rates"].map((one) => h("option", { value: one }, t(`simulator.price_${one}`))),
+  );
+  const amount = h("input", {
+    id: "price-amount",
+    inputmode: "decimal",
+    autocomplete: "off",
+    "data-pointer": "/price_per_gpu_hour/amount",
+    oninput: () => {
+      store.price = { ...store.price, amount: amount.value.trim().replace(",", ".") };
+      store.touched();
+    },
+    onchange: () => store.settle(),
+  });
+  const currency = h("input", {
+    id: "price-currency",
+    list: "price-currencies",
+    maxlength: 3,
+    autocomplete: "off",
+    "data-pointer": "/price_per_gpu_hour/currency",
+    onchange: () => {
+      store.price = { ...store.price, currency: currency.value.trim().toUpperCase() };
+      store.touched();
+      store.settle();
+    },
+  });
+  const rate = h("select", {
+    id: "price-rate",
+    "data-pointer": "/pricing/gpu_type",
+    onchange: () => pick(rates[Number(rate.value)]),
+  });
+
+  function choose(chosen) {
+    if (chosen === "typed") store.price = { mode: "typed", amount: "", currency: store.price.currency ?? "EUR" };
+    else if (chosen === "none") store.price = { mode: "none" };
+    else {
+      store.price = { mode: "rates", gpu_type: null, cost_center: null, currency: "EUR" };
+      if (rates?.length) pick(rates[0]);
+    }
+    store.touched();
+    store.settle();
+  }
+  function pick(one) {
+    store.price = { mode: "rates", gpu_type: one.gpu_type, cost_center: one.cost_center, currency: one.currency };
+    store.touched();
+    store.settle();
+  }
+  function isPicked(one) {
+    const { price } = store;
+    return one.gpu_type === price.gpu_type && (one.cost_center ?? null) === (price.cost_center ?? null) && one.currency === price.currency;
+  }
+  function build() {
+    const field = (id, label, input, hint) =>
+      h("div", { class: "field" }, h("label", { for: id }, t(label)), input, hint ? h("p", { class: "hint" }, t(hint)) : null);
+    const parts = [field("price-mode", "simulator.price_mode", mode, "simulator.price_mode_hint")];
+    if (store.price.mode === "typed") {
+      parts.push(
+        h("div", { class: "row" }, field("price-amount", "simulator.price_amount", amount), field("price-currency", "simulator.price_currency", currency)),
+        h("datalist", { id: "price-currencies" }, CURRENCIES.map((one) => h("option", { value: one }))),
+      );
+    }
+    if (store.price.mode === "rates") {
+      if (rates?.length) parts.push(field("price-rate", "simulator.price_rate", rate, "simulator.price_rate_hint"));
+      else parts.push(h("p", { class: "hint" }, t(rates ? "simulator.no_rates" : "common.loading")));
+    }
+    fill(body, ...parts);
+    if (rates) {
+      const text = (one) => [one.gpu_type, one.cost_center, money(one.price_per_gpu_hour)].filter(Boolean).join(" · ");
+      fill(rate, ...rates.map((one, place) => h("option", { value: String(place) }, text(one))));
+    }
+  }
+  return {
+    element,
+    async load() {
+      rates = await storedRates();
+      shape = null;
+      this.show();
+    },
+    show() {
+      const next = `${store.price.mode} ${rates === null}`;
+      if (next !== shape) {
+        const held = document.activeElement?.id;
+        shape = next;
+        build();
+        if (held?.startsWith("price-")) document.getElementById(held)?.focus();
+      }
+      mode.value = store.price.mode;
+      if (store.price.mode === "typed") {
+        if (document.activeElement !== amount) amount.value = store.price.amount;
+        if (document.activeElement !== currency) currency.value = store.price.currency;
+      }
+      if (store.price.mode === "rates" && rates) rate.value = String(rates.findIndex(isPicked));
+    },
+  };
+}

@@ -1,0 +1,96 @@
+// When what is asked: the mean at once, all the rest when the scenario rests.
+//
+// One request for the mean at a time. While it is under way only the newest scenario is remembered:
+// if every tick of a slider ended the one before, nothing would be shown until the slider rests. A
+// request that takes long is ended, because its picture would be of long ago.
+
+import { ask } from "./api.js";
+import { settled } from "./dom.js";
+import { copied } from "./scenario_state.js";
+import { priceFields } from "./simulator_price.js";
+
+const QUICK = ["spread", "causes", "quantiles"];
+const REST_MS = 250;
+const LONG_MS = 400;
+
+/** The body of an evaluation of what the store holds now. */
+export function evaluationBody(store) {
+  return { scenario: copied(store.scenario), ranks_limit: store.rows, ...priceFields(store.price) };
+}
+
+async function post(path, body, signal) {
+  return (await ask("POST", path, { body, signal })).data;
+}
+
+/**
+ * Ask for what the store holds, as it changes. `show` has `mean(answer, turn)`, `full(answer)`,
+ * `curve(answer)`, `timeline(answer | null)`, `completed()`, `stale()` and `problem(problem)`; the first
+ * four may return promises.
+ */
+export function simulation(store, show) {
+  let under_way = null;
+  let later = null;
+  let frame = 0;
+  let refused = -1;
+
+  async function mean() {
+    frame = 0;
+    if (under_way) {
+      if (performance.now() - under_way.since > LONG_MS) under_way.control.abort();
+      return;
+    }
+    const turn = store.turn;
+    const control = new AbortController();
+    under_way = { control, since: performance.now() };
+    try {
+      const answer = await post("/v1/evaluations", { ...evaluationBody(store), leave_out: QUICK }, control.signal);
+      under_way = null;
+      await show.mean(answer, turn);
+    } catch (problem) {
+      under_way = null;
+      if (problem.name !== "AbortError" && turn === store.turn) {
+        refused = turn;
+        show.problem(problem);
+      }
+    }
+    if (turn !== store.turn && !frame) frame = requestAnimationFrame(mean);
+  }
+
+  async function rest() {
+    if (under_way) {
+      resting();
+      return;
+    }
+    const turn = store.turn;
+    if (refused === turn) return;
+    const control = new AbortController();
+    later = control;
+    const { signal } = control;
+    try {
+      const body = evaluationBody(store);
+      const scenario = body.scenario;
+      const asked = [
+        post("/v1/evaluations", body, signal).then((answer) => turn === store.turn && show.full(answer)),
+        post("/v1/evaluations/curve", { scenario, single_draw: true }, signal).then((answer) => turn === store.turn && show.curve(answer)),
+        scenario.pipeline
+          ? post("/v1/evaluations/timeline", { scenario }, signal).then((answer) => turn === store.turn && show.timeline(answer))
+          : show.timeline(null),
+      ];
+      const ended = await Promise.allSettled(asked);
+      const failed = ended.find((one) => one.status === "rejected" && one.reason.name !== "AbortError");
+      if (turn !== store.turn) return;
+      if (failed) show.problem(failed.reason);
+      else show.completed();
+    } finally {
+      if (later === control) later = null;
+    }
+  }
+  const resting = settled(rest, REST_MS);
+
+  store.onChange(() => {
+    later?.abort();
+    show.stale();
+    if (!frame) frame = requestAnimationFrame(mean);
+    resting();
+  });
+}
