@@ -17,19 +17,21 @@ HTML: Final = "text/html"
 
 PAGES: Final = (
     Page(name="simulator", path="/", place="simulator", words=("simulator", "scenario")),
-    Page(name="batches", path="/batches", place="batches", words=("results",)),
+    Page(name="batches", path="/batches", place="batches", words=("results", "profiles")),
     Page(
         name="batch",
         path="/batches/{batch_id:str}",
         place="batches",
-        words=("results", "scenario"),
+        words=("results", "scenario", "profiles"),
     ),
-    Page(name="results", path="/results", place="results", words=("results", "scenario")),
+    Page(
+        name="results", path="/results", place="results", words=("results", "scenario", "profiles")
+    ),
     Page(
         name="result",
         path="/results/{result_id:str}",
         place="results",
-        words=("results", "scenario"),
+        words=("results", "scenario", "profiles"),
     ),
     Page(name="compare", path="/compare", place="compare", words=("compare", "scenario")),
     Page(name="history", path="/history", place="history", words=("compare",)),

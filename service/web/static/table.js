@@ -127,12 +127,12 @@ export function table(element, options) {
     return h("tr", { dataset: { row: rowKey(row) } }, cells);
   }
 
-  async function show() {
+  async function show({ quiet = false } = {}) {
     redrawHead();
     running?.abort();
     const mine = new AbortController();
     running = mine;
-    region.setAttribute("aria-busy", "true");
+    if (!quiet) region.setAttribute("aria-busy", "true");
     if (!body.rows.length || body.querySelector(".empty")) message(t("common.loading"));
     try {
       const answer = await load({
@@ -148,7 +148,7 @@ export function table(element, options) {
       if (answer.items.length) fill(body, answer.items.map(rowElement));
       else message(options.empty ?? t("common.none"));
       options.loaded?.(answer);
-      announce(`${caption}: ${counted("common.table_rows", answer.items.length, count(answer.items.length))}`);
+      if (!quiet) announce(`${caption}: ${counted("common.table_rows", answer.items.length, count(answer.items.length))}`);
     } catch (problem) {
       if (problem.name === "AbortError" || running !== mine) return;
       nextToken = null;
@@ -160,7 +160,7 @@ export function table(element, options) {
   }
 
   function failed(problem) {
-    const again = h("button", { type: "button", onclick: show }, t("common.again"));
+    const again = h("button", { type: "button", onclick: () => show() }, t("common.again"));
     const said = [problem.title, problem.detail].filter(Boolean).join(": ") || String(problem);
     message(h("p", { role: "alert", class: "worse" }, said), again);
   }
@@ -196,7 +196,7 @@ export function table(element, options) {
   const api = {
     /** The rows that are shown. */
     rows: [],
-    /** Ask again for the present page. */
+    /** Ask again for the present page; `{quiet: true}` tells nobody of it. */
     reload: show,
     /** Other filters (default: the same function's): the first page of them. */
     filter(changed = filters, { push = false } = {}) {

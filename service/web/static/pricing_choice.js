@@ -1,0 +1,28 @@
+// Which pricing of a batch is shown: that of when it ended, or a later one.
+
+import { setAsked } from "./address.js";
+import { get } from "./api.js";
+import { h } from "./dom.js";
+import { count, moment } from "./format.js";
+import { t } from "./texts.js";
+
+/** A choice, kept in the address; nothing to choose from is shown as nothing. */
+export async function pricingChoice(batch, chosen) {
+  const { items } = await get(`/v1/scenario-batches/${batch.id}/pricings`);
+  const place = h("div", { class: "field pricing" });
+  if (items.length < 2) return h("div", { hidden: true });
+  const select = h(
+    "select",
+    { id: "pricing" },
+    items.map((one) => {
+      const words = { number: count(one.pricing), currency: one.currency ?? "", moment: moment(one.rates_as_of) };
+      return h("option", { value: one.pricing, selected: String(one.pricing) === (chosen ?? "1") }, t("results.pricing_of", words));
+    }),
+  );
+  select.addEventListener("change", () => {
+    setAsked({ pricing: select.value === "1" ? null : select.value, page: null }, { push: true });
+    location.reload();
+  });
+  place.append(h("label", { for: "pricing" }, t("results.pricing")), select);
+  return place;
+}
