@@ -9,14 +9,15 @@ from service.reports.charts import COLOURS, FONT, SCHEMA, Spec, live_parameters
 
 GPU_KINDS = {"load": "nominal", "compute": "held", "wait": "loss", "exchange": "exchange"}
 OPERATION_KINDS = {
-    "forward": "held",
-    "backward": "exchange",
-    "backward_input": "exchange",
-    "backward_weight": "weight",
-    "forward_backward": "both",
     "load": "nominal",
+    "pass": "past",
     "wait": "loss",
-    "exchange": "past",
+    "exchange": "exchange",
+    "forward": "held",
+    "backward": "backward",
+    "backward_input": "backward",
+    "backward_weight": "weight",
+    "forward_backward": "pair",
 }
 _GAP = 10
 
@@ -42,9 +43,10 @@ def _timeline(kinds: dict[str, str]) -> Spec:
         "params": [
             *live_parameters(),
             {"name": "num_rows", "value": 1},
+            {"name": "begin", "value": 0},
             {"name": "end", "value": 1},
         ],
-        "layer": [_segments(kinds), _frame(), _names(), *_labels_and_texts()],
+        "layer": [_bands(kinds), _segments(kinds), _frame(), _names(), *_labels_and_texts()],
         "config": {
             "aria": False,
             "font": FONT,
@@ -73,13 +75,36 @@ def _time(field: str) -> Spec:
     return {
         "field": field,
         "type": "quantitative",
-        "scale": {"domain": [0, {"expr": "end"}], "nice": False},
+        "scale": {"domain": [{"expr": "begin"}, {"expr": "end"}], "nice": False},
         "axis": {
             "orient": "top",
             "title": None,
             "tickCount": {"expr": "max(2, floor(width / 90))"},
             "tickSize": 4,
             "labelFlush": True,
+        },
+    }
+
+
+def _kind(kinds: dict[str, str]) -> Spec:
+    return {
+        "field": "kind",
+        "type": "nominal",
+        "legend": None,
+        "scale": {"domain": [*kinds], "range": [COLOURS[colour] for colour in kinds.values()]},
+    }
+
+
+def _bands(kinds: dict[str, str]) -> Spec:
+    """Rows too thin to be told apart: one shape a kind, of which each row is a step."""
+    return {
+        "data": {"name": "bands"},
+        "mark": {"type": "area", "orient": "horizontal", "interpolate": "step-before"},
+        "encoding": {
+            "x": _time("start"),
+            "x2": {"field": "end"},
+            "y": _rows("row"),
+            "color": _kind(kinds),
         },
     }
 
@@ -93,15 +118,7 @@ def _segments(kinds: dict[str, str]) -> Spec:
             "x2": {"field": "end"},
             "y": _rows("top"),
             "y2": {"field": "bottom"},
-            "color": {
-                "field": "kind",
-                "type": "nominal",
-                "legend": None,
-                "scale": {
-                    "domain": [*kinds],
-                    "range": [COLOURS[colour] for colour in kinds.values()],
-                },
-            },
+            "color": _kind(kinds),
             "key": {"field": "key"},
         },
     }

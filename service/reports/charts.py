@@ -30,8 +30,9 @@ COLOURS: Mapping[str, str] = {
     "quiet": "#55616d",
     "line": "#c9d0d7",
     "exchange": "#7a57b0",
-    "weight": "#b59ad6",
-    "both": "#0f7f86",
+    "backward": "#0c6b72",
+    "weight": "#5b7a1f",
+    "pair": "#a33a7c",
     "paper": "#fefefe",
 }
 
@@ -74,6 +75,9 @@ _ROWS: Spec = {
     "type": "ordinal",
     "axis": None,
     "scale": {"paddingInner": 0.28, "paddingOuter": 0.1},
+}
+_LIVE_ROWS: Spec = _ROWS | {
+    "scale": {"paddingInner": {"expr": "is_narrow ? 0.6 : 0.28"}, "paddingOuter": 0.1}
 }
 _GAP = 10
 # A mark stays the same one when its row changes.
@@ -133,12 +137,13 @@ def bar_chart(
     data: Spec, width: Width | None, *, connected: bool, is_paired: bool, has_intervals: bool
 ) -> Spec:
     """The chart of these rows; of a page where there is no `width`, which it has as parameters."""
-    layers = [_bar_layer(is_live=width is None), _zero_line()]
+    rows = _ROWS if width else _LIVE_ROWS
+    layers = [_bar_layer(rows, is_live=width is None), _zero_line()]
     if connected:
-        layers.append(_steps())
+        layers.append(_steps(rows))
     if has_intervals:
-        layers += _intervals()
-    layers += _labels_and_texts(width)
+        layers += _intervals(rows)
+    layers += _labels_and_texts(rows, width)
     return {
         "$schema": SCHEMA,
         "width": width.plot if width else _LIVE_WIDTH,
@@ -210,11 +215,11 @@ def _zero_line() -> Spec:
     }
 
 
-def _bar_layer(*, is_live: bool) -> Spec:
+def _bar_layer(rows: Spec, *, is_live: bool) -> Spec:
     return {
         "mark": {"type": "bar", "cornerRadius": 2},
         "encoding": {
-            "y": _ROWS,
+            "y": rows,
             "x": {
                 "field": "start",
                 "type": "quantitative",
@@ -233,22 +238,22 @@ def _bar_layer(*, is_live: bool) -> Spec:
     }
 
 
-def _steps() -> Spec:
+def _steps(rows: Spec) -> Spec:
     """From the end of each bar down to the next one."""
     return {
         "transform": [{"filter": "isValid(datum.next)"}],
         "mark": {"type": "rule", "color": COLOURS["quiet"], "strokeDash": [2, 2]},
         "encoding": {
             "x": {"field": "end", "type": "quantitative"},
-            "y": _ROWS,
+            "y": rows,
             "y2": {"field": "next"},
         },
     }
 
 
-def _intervals() -> list[Spec]:
+def _intervals(rows: Spec) -> list[Spec]:
     has_interval = [{"filter": "isValid(datum.low)"}]
-    place = {"y": _ROWS, "x": {"field": "low", "type": "quantitative"}, "x2": {"field": "high"}}
+    place = {"y": rows, "x": {"field": "low", "type": "quantitative"}, "x2": {"field": "high"}}
     rule = {
         "transform": has_interval,
         "mark": {"type": "rule", "color": COLOURS["ink"], "strokeWidth": 1.5},
@@ -258,23 +263,23 @@ def _intervals() -> list[Spec]:
         {
             "transform": has_interval,
             "mark": {"type": "tick", "color": COLOURS["ink"], "height": 9, "thickness": 1.5},
-            "encoding": {"y": _ROWS, "x": {"field": field, "type": "quantitative"}},
+            "encoding": {"y": rows, "x": {"field": field, "type": "quantitative"}},
         }
         for field in ("low", "high")
     ]
     return [rule, *ends]
 
 
-def _labels_and_texts(width: Width | None) -> list[Spec]:
+def _labels_and_texts(rows: Spec, width: Width | None) -> list[Spec]:
     if width:
         return [
-            _text("label", {"x": -_GAP, "align": "right", "fontSize": width.font}),
-            _text("text", {"x": width.plot + _GAP, "align": "left", "fontSize": width.font}),
+            _text(rows, "label", {"x": -_GAP, "align": "right", "fontSize": width.font}),
+            _text(rows, "text", {"x": width.plot + _GAP, "align": "left", "fontSize": width.font}),
         ]
     font = {"expr": "font"}
     label = {
         "x": {"expr": f"is_narrow ? 0 : -{_GAP}"},
-        "dy": {"expr": "is_narrow ? -1.45 * font : 0"},
+        "dy": {"expr": "is_narrow ? -1.55 * font : 0"},
         "align": {"expr": "is_narrow ? 'left' : 'right'"},
         "limit": {"expr": "label_room"},
         "fontSize": font,
@@ -285,11 +290,11 @@ def _labels_and_texts(width: Width | None) -> list[Spec]:
         "limit": {"expr": "text_room"},
         "fontSize": font,
     }
-    return [_text("label", label), _text("text", text)]
+    return [_text(rows, "label", label), _text(rows, "text", text)]
 
 
-def _text(field: str, how: Spec) -> Spec:
+def _text(rows: Spec, field: str, how: Spec) -> Spec:
     return {
         "mark": {"type": "text", "baseline": "middle", "color": COLOURS["ink"], **how},
-        "encoding": {"y": _ROWS, "text": {"field": field, "type": "nominal"}},
+        "encoding": {"y": rows, "text": {"field": field, "type": "nominal"}},
     }

@@ -9,6 +9,7 @@ from functools import cache
 from typing import Final
 
 from service.reports.chart_images import with_variables
+from service.reports.chart_lines import history, loss_curve
 from service.reports.chart_timelines import gpu_timeline, pipeline_timeline
 from service.reports.charts import page_bars
 
@@ -24,6 +25,8 @@ def content() -> bytes:
         "pairs": page_bars(is_paired=True),
         "gpu_timeline": gpu_timeline(),
         "pipeline_timeline": pipeline_timeline(),
+        "loss_curve": loss_curve(),
+        "history": history(),
     }
     return with_variables(json.dumps(charts, separators=(",", ":"))).encode()
 

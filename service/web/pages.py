@@ -16,7 +16,7 @@ from service.web.shell import Page, page_html
 HTML: Final = "text/html"
 
 PAGES: Final = (
-    Page(name="simulator", path="/", place="simulator", words=("simulator", "scenario")),
+    Page(name="simulator", path="/", place="simulator", words=("simulator", "scenario", "charts")),
     Page(name="batches", path="/batches", place="batches", words=("results", "profiles")),
     Page(
         name="batch",
@@ -31,10 +31,10 @@ PAGES: Final = (
         name="result",
         path="/results/{result_id:str}",
         place="results",
-        words=("results", "scenario", "profiles"),
+        words=("results", "scenario", "profiles", "charts"),
     ),
-    Page(name="compare", path="/compare", place="compare", words=("compare", "scenario")),
-    Page(name="history", path="/history", place="history", words=("compare",)),
+    Page(name="compare", path="/compare", place="compare", words=("compare", "scenario", "charts")),
+    Page(name="history", path="/history", place="history", words=("compare", "charts")),
     Page(name="profiles", path="/profiles", place="profiles", words=("profiles", "scenario")),
     Page(
         name="profile",

@@ -1,40 +1,15 @@
 // Where the parts of a chart go, by the width there is: rooms for its texts, heights of its rows.
 //
-// Texts are measured as they will be drawn; what is still too long is cut by the renderer.
+// A layout answers `{datasets, width, height?, padding, signals, spots(view)}`: rows and signals of
+// the chart's definition, and what a pointer finds where (chart_pointer.js).
+
+import { lines } from "./chart_line_layout.js";
+import { roomFor } from "./chart_rooms.js";
 
 const GAP = 10;
-const FAMILY = "system-ui, sans-serif";
-const context = document.createElement("canvas").getContext("2d");
-const widths = new Map();
-const MOST_KEPT = 5000;
-
-function textWidth(text, font) {
-  const key = `${font} ${text}`;
-  const known = widths.get(key);
-  if (known !== undefined) return known;
-  if (widths.size > MOST_KEPT) widths.clear();
-  context.font = `600 ${font}px ${FAMILY}`;
-  const found = context.measureText(text).width;
-  widths.set(key, found);
-  return found;
-}
-
-/** The room that the texts want, within a share of the whole. */
-function roomFor(texts, font, most) {
-  let widest = 0;
-  for (const text of texts) if (text) widest = Math.max(widest, textWidth(text, font));
-  return Math.ceil(Math.min(widest, most));
-}
-
-// Where the scale begins and ends: at zero, unless something lies beyond it.
-function least(rows) {
-  return rows.reduce((found, row) => Math.min(found, row.start, row.end, row.low ?? 0), 0);
-}
-
-function most(rows) {
-  const found = rows.reduce((most, row) => Math.max(most, row.start, row.end, row.high ?? 0), 0);
-  return found > 0 ? found : least(rows) < 0 ? 0 : 1;
-}
+// Rows thinner than this are drawn as one shape a kind.
+const THIN = 5;
+const TOP = 26;
 
 /**
  * Rows of bars: `[{label, start, end, text, tone, low?, high?, tip?}]`, in their order. Where there
@@ -54,10 +29,12 @@ function bars({ isConnected = false, isPaired = false } = {}) {
     const labelRoom = isNarrow ? width : roomFor(labels, font, width * 0.36);
     const left = isNarrow ? 1 : labelRoom + GAP;
     const right = textRoom + GAP + 2;
+    const top = isNarrow ? 20 : 2;
+    const step = isPaired ? 18 : isNarrow ? 42 : 28;
     return {
       datasets: { rows },
       width: Math.max(40, width - left - right),
-      padding: { left, right, top: isNarrow ? 14 : 2, bottom: 2 },
+      padding: { left, right, top, bottom: 2 },
       signals: {
         font,
         label_room: labelRoom,
@@ -65,37 +42,102 @@ function bars({ isConnected = false, isPaired = false } = {}) {
         is_narrow: isNarrow,
         from: least(rows),
         to: most(rows),
-        y_step: isPaired ? 18 : isNarrow ? 42 : 28,
+        y_step: step,
       },
+      spots: () => ({
+        count: rows.length,
+        at: (x, y) => rowAt(y - (isNarrow ? 0 : top), step, rows.length),
+        box: (row) => ({ x: 0, y: (isNarrow ? 0 : top) + row * step, width, height: step }),
+        tip: (row) => rows[row].tip ?? `${rows[row].label}\n${rows[row].text}`,
+      }),
     };
   };
 }
 
+function rowAt(y, step, number) {
+  const row = Math.floor(y / step);
+  return row >= 0 && row < number ? row : null;
+}
+
+// Where the scale begins and ends: at zero, unless something lies beyond it.
+function least(rows) {
+  return rows.reduce((found, row) => Math.min(found, row.start, row.end, row.low ?? 0), 0);
+}
+
+function most(rows) {
+  const found = rows.reduce((far, row) => Math.max(far, row.start, row.end, row.high ?? 0), 0);
+  return found > 0 ? found : least(rows) < 0 ? 0 : 1;
+}
+
 /**
- * Rows over time: `{numRows, rowHeight, end, rows: [{row, label, text, is_marked}], segments:
- * [{row, kind, start, end, key, tip}], marked: [{row, start, end}], names: [{row, middle, name, key}]}`.
- * Rows are numbered from 0; what is given of a row may be left out where rows are thin.
+ * Rows over time: `{numRows, rowHeight, begin?, end, rows: [{row, label, text, is_marked}], segments:
+ * [{row, kind, start, end, key}], marked?: [{row, start, end}], names?: [{row, middle, name, key}],
+ * bySegment?, tip(index)}`. Rows are numbered from 0; a thin one needs no label. What is pointed at is
+ * a row, or with `bySegment` a segment.
  */
 function timeline(given, width) {
-  const { numRows, rowHeight, end, rows, segments, marked = [], names = [] } = given;
-  const font = Math.min(13, Math.max(10.5, rowHeight * 0.62));
-  const inset = rowHeight >= 8 ? 0.11 : 0;
-  const labelRoom = roomFor(rows.map((row) => row.label), font, width * 0.3);
-  const textRoom = roomFor(rows.map((row) => row.text), font, width * 0.36);
+  const { numRows, rowHeight, begin = 0, end, rows, segments, marked = [], names = [] } = given;
+  const isThin = rowHeight < THIN;
+  const font = isThin ? 12 : Math.min(13, Math.max(10.5, rowHeight * 0.62));
+  const inset = isThin ? 0 : 0.11;
+  const labelRoom = roomFor(rows.map((row) => row.label), font, width * 0.32);
+  const textRoom = roomFor(rows.map((row) => row.text), font, width * 0.4);
   const left = labelRoom + GAP;
-  const right = textRoom ? textRoom + GAP + 2 : 6;
+  const right = textRoom ? textRoom + GAP + 2 : 8;
+  const plot = Math.max(40, width - left - right);
+  const height = Math.max(1, Math.round(numRows * rowHeight));
+  const place = (time) => left + ((time - begin) / (end - begin)) * plot;
+  const placed = (one) => ({ ...one, top: one.row + inset, bottom: one.row + 1 - inset });
   return {
     datasets: {
       rows: rows.map((row) => ({ ...row, key: row.row, row: row.row + 0.5 })),
-      segments: segments.map((one) => ({ ...one, top: one.row + inset, bottom: one.row + 1 - inset })),
-      marked: marked.map((one) => ({ ...one, top: one.row, bottom: one.row + 1 })),
+      segments: isThin ? [] : segments.filter((one) => one.end > one.start).map(placed),
+      bands: isThin ? bandsOf(segments, plot / (end - begin)) : [],
+      marked: isThin ? [] : marked.map((one) => ({ ...one, top: one.row, bottom: one.row + 1 })),
       names: names.map((one) => ({ ...one, row: one.row + 0.5 })),
     },
-    width: Math.max(40, width - left - right),
-    height: Math.max(1, Math.round(numRows * rowHeight)),
-    padding: { left, right, top: 26, bottom: 3 },
-    signals: { font, label_room: labelRoom, text_room: textRoom, num_rows: numRows, end },
+    width: plot,
+    height,
+    padding: { left, right, top: TOP, bottom: 3 },
+    signals: { font, label_room: labelRoom, text_room: textRoom, num_rows: numRows, begin, end },
+    spots: () => ({
+      count: given.bySegment ? segments.length : numRows,
+      at(x, y) {
+        const row = rowAt(y - TOP, rowHeight, numRows);
+        if (row === null || !given.bySegment) return row;
+        const time = begin + ((x - left) / plot) * (end - begin);
+        const found = segments.findIndex((one) => one.row === row && one.start <= time && time < one.end);
+        return found < 0 ? null : found;
+      },
+      box(index) {
+        if (!given.bySegment) return { x: 0, y: TOP + index * rowHeight, width, height: rowHeight };
+        const { row, start, end: until } = segments[index];
+        const [from, to] = [Math.max(left, place(start)), Math.min(left + plot, place(until))];
+        return { x: from, y: TOP + row * rowHeight, width: Math.max(1, to - from), height: rowHeight };
+      },
+      tip: given.tip,
+    }),
   };
+}
+
+/**
+ * Each kind as one outline: a point at the top of each row that begins or ends elsewhere than the one
+ * before by more than a third of a pixel, and a last one below all rows.
+ */
+function bandsOf(segments, pxPerMs) {
+  const bands = [];
+  const lasts = new Map();
+  const far = 0.33 / pxPerMs;
+  for (const { row, kind, start, end } of segments) {
+    const last = lasts.get(kind);
+    if (last && Math.abs(last.start - start) < far && Math.abs(last.end - end) < far) {
+      last.row = row + 1;
+      continue;
+    }
+    bands.push({ row, kind, start, end });
+    lasts.set(kind, { row: row + 1, kind, start, end });
+  }
+  return [...bands, ...lasts.values()];
 }
 
 export const LAYOUTS = {
@@ -104,4 +146,6 @@ export const LAYOUTS = {
   pairs: bars({ isPaired: true }),
   gpu_timeline: timeline,
   pipeline_timeline: timeline,
+  loss_curve: lines,
+  history: lines,
 };

@@ -3,7 +3,7 @@
 // A chart is compiled once; what changes afterwards are its rows, its width and a few signals.
 
 import { LAYOUTS } from "./chart_layouts.js";
-import { hideTip, showTip } from "./chart_tips.js";
+import { follow } from "./chart_pointer.js";
 import { fill, h } from "./dom.js";
 import { language } from "./texts.js";
 
@@ -28,7 +28,9 @@ export async function drawChart(element, name, data, { title, description = "", 
   const spec = JSON.parse(specs[name]);
   const { view } = await embed(drawing, spec, options());
   const layout = LAYOUTS[name];
+  const pointer = follow(drawing, () => spots);
   let current = data;
+  let spots = null;
   let drawn = 0;
   let running = Promise.resolve();
   let isWaiting = false;
@@ -36,19 +38,23 @@ export async function drawChart(element, name, data, { title, description = "", 
 
   function now() {
     const room = width ?? Math.floor(element.clientWidth);
-    if (isOver || room < 40) return;
+    if (isOver || room < 40) return null;
     drawn = room;
-    place(view, layout(typeof current === "function" ? current(room) : current, room));
+    const placed = layout(typeof current === "function" ? current(room) : current, room);
+    place(view, placed);
+    return placed;
   }
 
   // One run at a time; what comes meanwhile is drawn by the next.
   function redraw() {
     if (isWaiting) return running;
     isWaiting = true;
-    running = running.then(() => {
+    running = running.then(async () => {
       isWaiting = false;
-      now();
-      return isOver ? null : view.runAsync();
+      const placed = now();
+      if (!placed) return;
+      await view.runAsync();
+      spots = placed.spots(view);
     });
     return running;
   }
@@ -69,7 +75,7 @@ export async function drawChart(element, name, data, { title, description = "", 
     destroy() {
       isOver = true;
       observer.disconnect();
-      hideTip();
+      pointer.forget();
       view.finalize();
       fill(element);
     },
@@ -115,7 +121,7 @@ function options() {
     defaultStyle: false,
     renderer: "svg",
     formatLocale: numberLocale(),
-    tooltip: (handler, event, item, text) => showTip(text, event.clientX, event.clientY),
+    tooltip: false,
   };
 }
 

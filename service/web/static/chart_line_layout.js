@@ -1,0 +1,83 @@
+// Where the parts of a line chart go: room for the numbers of its axes, ends of its scales.
+
+import { roundAbove, textWidth } from "./chart_rooms.js";
+
+const FONT = 12;
+const TOP = 24;
+const BOTTOM = 24;
+
+/**
+ * Points in order of x: `{rows: [{x, y, low?, high?}], draws?: [{x, y}], notes?: [{x, text}],
+ * ticks: [{x, label}], yLabels, yFormat, isShare, tip(index)}`. `yLabels` are texts as long as the
+ * longest number of the axis; `isShare`: y is an efficiency, drawn downwards from 1.
+ */
+export function lines(given, width) {
+  const { rows, draws = [], notes = [], ticks, yFormat, isShare = false } = given;
+  const xs = rows.map((row) => row.x);
+  const [first, last] = xs.length ? [Math.min(...xs), Math.max(...xs)] : [1, 2];
+  const [from, to] = first < last ? [first, last] : [first * 0.5 || -1, first * 2 || 1];
+  const ys = [...rows, ...draws].flatMap((row) => [row.y, row.low ?? row.y, row.high ?? row.y]);
+  const known = ys.filter((y) => y !== null && y !== undefined);
+  const left = Math.ceil(Math.max(...given.yLabels.map((text) => textWidth(text, FONT)))) + 14;
+  const right = 18;
+  const plot = Math.max(40, width - left - right);
+  const height = width < 480 ? 210 : 250;
+  const shown = thinned(ticks, plot);
+  return {
+    datasets: {
+      rows: rows.map(({ x, y }) => ({ x, y })),
+      ranges: rows.filter((row) => row.low !== null && row.low !== undefined),
+      draws,
+      notes: notes.map((note, key) => ({ ...note, key, align: sideOf(note.x, given, from, to) })),
+    },
+    width: plot,
+    height,
+    padding: { left, right, top: TOP, bottom: BOTTOM },
+    signals: {
+      x_from: from,
+      x_to: to,
+      x_ticks: shown.map((tick) => tick.x),
+      x_labels: shown.map((tick) => tick.label),
+      y_format: yFormat,
+      is_share: isShare,
+      ...endsOf(known, isShare),
+    },
+    spots: (view) => {
+      const places = xs.map((x) => left + view.scale("x")(x));
+      return {
+        count: rows.length,
+        at: (x) => nearest(places, x),
+        box: (index) => ({ x: places[index], y: TOP, width: 0, height }),
+        tip: given.tip,
+      };
+    },
+  };
+}
+
+function endsOf(ys, isShare) {
+  if (!ys.length) return { y_from: isShare ? 1 : 0, y_to: isShare ? 0 : 1 };
+  if (isShare) return { y_from: 1, y_to: 1 - Math.min(1, roundAbove(1 - Math.min(...ys))) };
+  const [low, high] = [Math.min(0, ...ys), Math.max(0, ...ys)];
+  return { y_from: low < 0 ? -roundAbove(-low) : 0, y_to: high > 0 || low === 0 ? roundAbove(high) : 0 };
+}
+
+/** So many ticks that their labels do not touch. */
+function thinned(ticks, plot) {
+  const widest = Math.max(1, ...ticks.map((tick) => textWidth(tick.label, FONT)));
+  const every = Math.max(1, Math.ceil(ticks.length / Math.max(1, Math.floor(plot / (widest + 18)))));
+  return ticks.filter((tick, place) => place % every === 0);
+}
+
+/** A word stands beside its line on the side where there is room. */
+function sideOf(x, given, from, to) {
+  const share = given.isLog ? Math.log(x / from) / Math.log(to / from) : (x - from) / (to - from);
+  return share < 0.25 ? "left" : share > 0.75 ? "right" : "center";
+}
+
+function nearest(places, x) {
+  let found = null;
+  for (let place = 0; place < places.length; place += 1) {
+    if (found === null || Math.abs(places[place] - x) < Math.abs(places[found] - x)) found = place;
+  }
+  return found;
+}

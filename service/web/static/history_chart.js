@@ -1,0 +1,117 @@
+// The loss of a scenario over its runs, in GPU-hours and, where it has a price, in money.
+
+import { frame, laterChart } from "./chart_parts.js";
+import { drawChart } from "./charts.js";
+import { h } from "./dom.js";
+import { day, hours, money, NOTHING } from "./format.js";
+import { t } from "./texts.js";
+
+/**
+ * Draw rows of `/v1/loss-history` of one scenario, in any order; `{update(rows), destroy()}`. Runs in
+ * which the model's version or the profile's revision changed are marked.
+ */
+export function historyChart(element, rows) {
+  const parts = frame(element);
+  const failed = () => parts.note(t("charts.not_drawn"));
+  const volume = laterChart(parts.place, "history", drawChart, failed);
+  const moneyHead = h("h3", { hidden: true }, t("charts.history_money"));
+  const moneyPlace = h("div", { class: "chart", hidden: true });
+  parts.place.before(h("h3", {}, t("charts.history_hours")));
+  parts.place.after(moneyHead, moneyPlace);
+  const cost = laterChart(moneyPlace, "history", drawChart, failed);
+
+  function update(given) {
+    const runs = given.map((row) => ({ ...row, x: Date.parse(row.run?.scheduled_for ?? row.batch_created_at) }));
+    runs.sort((one, other) => one.x - other.x);
+    if (!runs.length) {
+      volume.hide();
+      cost.hide();
+      moneyHead.hidden = true;
+      parts.values(null);
+      parts.note(t("charts.history_nothing"));
+      return undefined;
+    }
+    parts.note(notesOf(runs).length ? t("charts.history_notes") : "");
+    parts.values(tableOf(runs));
+    const last = runs[runs.length - 1];
+    const drawn = volume.show(drawing(runs, (run) => run.gpu_hours_lost_per_30_days, "888.8M"), {
+      title: t("charts.history_title"),
+      description: t("charts.history_desc", {
+        runs: runs.length,
+        first: day(dayOf(runs[0])),
+        last: day(dayOf(last)),
+        hours: hours(last.gpu_hours_lost_per_30_days),
+      }),
+    });
+    showMoney(runs);
+    return drawn;
+  }
+
+  function showMoney(runs) {
+    const priced = runs.filter((run) => run.cost_of_loss_per_30_days);
+    moneyHead.hidden = priced.length === 0;
+    if (!priced.length) return cost.hide();
+    const last = priced[priced.length - 1].cost_of_loss_per_30_days;
+    const amount = (run) => Number(run.cost_of_loss_per_30_days.amount);
+    return cost.show(drawing(priced, amount, "888.8M"), {
+      title: t("charts.history_money_title", { currency: last.currency }),
+      description: t("charts.history_money_desc", { runs: priced.length, cost: money(last) }),
+    });
+  }
+
+  update(rows);
+  return {
+    update,
+    destroy() {
+      volume.destroy();
+      cost.destroy();
+    },
+  };
+}
+
+function dayOf(run) {
+  return new Date(run.x).toISOString().slice(0, 10);
+}
+
+function drawing(runs, value, longest) {
+  return {
+    rows: runs.map((run) => ({ x: run.x, y: value(run) })),
+    notes: notesOf(runs),
+    ticks: runs.map((run) => ({ x: run.x, label: day(dayOf(run)) })),
+    yFormat: "~s",
+    yLabels: [longest],
+    tip: (index) => tipOf(runs[index]),
+  };
+}
+
+function notesOf(runs) {
+  return runs.flatMap((run) => {
+    const words = [];
+    if (run.change?.model_version_changed) words.push(t("charts.note_model", { version: run.model_version }));
+    if (run.change?.profile_revision_changed) words.push(t("charts.note_profile", { revision: run.profile_revision }));
+    return words.length ? [{ x: run.x, text: words.join(" · ") }] : [];
+  });
+}
+
+function tipOf(run) {
+  const lines = [run.batch_name, day(dayOf(run)), t("charts.tip_month", { hours: hours(run.gpu_hours_lost_per_30_days) })];
+  if (run.cost_of_loss_per_30_days) lines.push(t("charts.tip_money", { cost: money(run.cost_of_loss_per_30_days) }));
+  return lines.join("\n");
+}
+
+function tableOf(runs) {
+  const heads = ["head_run", "head_batch", "head_profile_revision", "head_model", "head_month", "head_money_month"];
+  return {
+    caption: t("charts.history_title"),
+    heads: heads.map((head, column) => ({ text: t(`charts.${head}`), num: column > 3 })),
+    rows: () =>
+      runs.map((run) => [
+        day(dayOf(run)),
+        run.batch_name,
+        run.profile_revision ?? NOTHING,
+        run.model_version,
+        hours(run.gpu_hours_lost_per_30_days),
+        money(run.cost_of_loss_per_30_days),
+      ]),
+  };
+}

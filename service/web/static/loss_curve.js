@@ -1,0 +1,130 @@
+// Loss against the number of GPUs: what is expected, its range, a single draw, the scenario's own size.
+
+import { frame, laterChart } from "./chart_parts.js";
+import { drawChart } from "./charts.js";
+import { fill, h } from "./dom.js";
+import { count, hours, number, percent } from "./format.js";
+import { t } from "./texts.js";
+
+// What is drawn: the field of a row and of its draw, how a value is written, and on the axis.
+const MEASURES = {
+  share: { field: "efficiency_fraction", shown: (value) => percent(value, 1), format: ".0%", isShare: true },
+  day: { field: "gpu_hours_lost_per_day", shown: hours, format: "~s" },
+  window: { field: "gpu_hours_lost", shown: hours, format: "~s", low: "gpu_hours_lost_p10", high: "gpu_hours_lost_p90" },
+};
+
+/**
+ * Draw what `/v1/evaluations/curve` answered; `{update(curve, own?), destroy()}`. `own` is the
+ * scenario's own number of GPUs, which is marked: that of the answer where there is none.
+ */
+export function lossCurve(element, curve, own = null) {
+  const parts = frame(element);
+  const chart = laterChart(parts.place, "loss_curve", drawChart, () => parts.note(t("charts.not_drawn")));
+  const choice = h("div", { class: "chart-switch", role: "group", "aria-label": t("charts.curve_switch") });
+  element.prepend(choice);
+  let measure = "share";
+  let shown = { curve, own };
+
+  function choose(next) {
+    measure = next;
+    for (const button of choice.children) button.setAttribute("aria-pressed", String(button.value === next));
+    show();
+  }
+
+  function show() {
+    const { rows } = shown.curve;
+    const known = rows.filter((row) => row.failure === null || row.failure === undefined);
+    const failed = rows.length - known.length;
+    parts.note(failed ? t("charts.curve_failed", { count: count(failed) }) : "");
+    if (!known.length) {
+      chart.hide();
+      parts.legend([]);
+      parts.values(null);
+      return undefined;
+    }
+    const how = MEASURES[measure];
+    const hasRange = how.low !== undefined && known.some((row) => isKnown(row[how.low]));
+    parts.legend([
+      { tone: "loss", text: t("charts.curve_expected") },
+      ...(known.some((row) => isKnown(row.drawn?.[how.field])) ? [{ tone: "draw", text: t("charts.curve_drawn") }] : []),
+      ...(hasRange ? [{ tone: "range", text: t("charts.curve_range") }] : []),
+    ]);
+    parts.values(tableOf(known));
+    const [first, last] = [known[0], known[known.length - 1]];
+    const description = t(`charts.curve_desc_${measure}`, {
+      first: count(first.value),
+      low: how.shown(first[how.field]),
+      last: count(last.value),
+      high: how.shown(last[how.field]),
+    });
+    return chart.show(drawing(known, shown.own ?? shown.curve.scenario?.num_gpus ?? null, how), { title: t(`charts.curve_title_${measure}`), description });
+  }
+
+  function update(next, itsOwn = null) {
+    shown = { curve: next, own: itsOwn };
+    return show();
+  }
+
+  fill(
+    choice,
+    Object.keys(MEASURES).map((name) =>
+      h("button", { type: "button", value: name, "aria-pressed": String(name === measure), onclick: () => choose(name) }, t(`charts.curve_${name}`)),
+    ),
+  );
+  show();
+  return { update, destroy: chart.destroy };
+}
+
+function isKnown(value) {
+  return value !== null && value !== undefined;
+}
+
+function drawing(rows, own, how) {
+  const points = rows.map((row) => ({ x: row.value, y: row[how.field], low: row[how.low], high: row[how.high] }));
+  const draws = rows
+    .filter((row) => isKnown(row.drawn?.[how.field]))
+    .map((row) => ({ x: row.value, y: row.drawn[how.field] }));
+  const powers = rows.filter((row) => Number.isInteger(Math.log2(row.value)));
+  const ticks = (powers.length > 1 ? powers : rows).map((row) => ({ x: row.value, label: count(row.value) }));
+  const isOnAxis = isKnown(own) && own >= rows[0].value && own <= rows[rows.length - 1].value;
+  return {
+    rows: points.filter((point) => isKnown(point.y)),
+    draws,
+    notes: isOnAxis ? [{ x: own, text: t("charts.curve_own", { gpus: count(own) }) }] : [],
+    ticks,
+    isLog: true,
+    isShare: how.isShare === true,
+    yFormat: how.format,
+    yLabels: how.isShare ? ["100%"] : ["888.8M"],
+    tip: (index) => tipOf(rows.filter((row) => isKnown(row[how.field]))[index], how),
+  };
+}
+
+function tipOf(row, how) {
+  const key = how.isShare ? "charts.tip_efficiency" : "charts.some_gpu_hours";
+  const said = (value) => t(key, { hours: how.shown(value), efficiency: how.shown(value) });
+  const lines = [t("charts.some_gpus", { gpus: count(row.value) }), said(row[how.field])];
+  if (isKnown(row.drawn?.[how.field])) lines.push(t("charts.tip_drawn", { value: said(row.drawn[how.field]) }));
+  if (how.low && isKnown(row[how.low])) {
+    lines.push(t("charts.tip_range", { low: hours(row[how.low]), high: hours(row[how.high]) }));
+  }
+  return lines.join("\n");
+}
+
+function tableOf(rows) {
+  const heads = ["head_gpus", "head_efficiency", "head_day", "head_window", "head_drawn_efficiency", "head_drawn_day"];
+  const own = (value, how) => (isKnown(value) ? how(value) : number(null));
+  return {
+    caption: t("charts.curve_table"),
+    heads: heads.map((head, column) => ({ text: t(`charts.${head}`), num: column > 0 })),
+    rows: () =>
+      rows.map((row) => [
+        count(row.value),
+        own(row.efficiency_fraction, (value) => percent(value, 2)),
+        own(row.gpu_hours_lost_per_day, hours),
+        own(row.gpu_hours_lost, hours),
+        own(row.drawn?.efficiency_fraction, (value) => percent(value, 2)),
+        own(row.drawn?.gpu_hours_lost_per_day, hours),
+      ]),
+  };
+}
