@@ -16,3 +16,15 @@ export function advanced(store, name, controls) {
   });
   return { element: box, parts: controls };
 }
+
+/** A section of its own that is opened and closed; `.state` says in a line what it holds. */
+export function folded(name, title, body) {
+  const state = h("span", { class: "state" });
+  const element = h(
+    "details",
+    { class: "section fold", "data-section": name },
+    h("summary", {}, h("span", { class: "fold-title" }, title), state),
+    h("div", { role: "group", "aria-label": title }, body),
+  );
+  return { element, state };
+}

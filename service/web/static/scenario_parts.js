@@ -3,7 +3,7 @@
 import { choiceControl, decades, even, numberControl, tickControl } from "./scenario_controls.js";
 import { MS, advanced } from "./scenario_more.js";
 import { lawControls } from "./scenario_variability.js";
-import { t } from "./texts.js";
+import { named, t } from "./texts.js";
 
 // What a kind is when it is chosen.
 const OVERLAPS = {
@@ -45,8 +45,14 @@ function kindChoice(store, field, kinds) {
   });
 }
 
+function stateOf(store, field, plain) {
+  const kind = store.scenario[field]?.kind ?? plain;
+  return { text: named(`scenario.${field}_`, kind), isPlain: kind === plain && !store.scenario[field]?.load_prefetch };
+}
+
 export const overlapSection = {
   name: "overlap",
+  state: (store) => stateOf(store, "overlap", "none"),
   shape: (scenario) => [scenario.overlap?.kind, scenario.overlap?.num_buckets === null],
   build: (store) => {
     const kind = store.scenario.overlap?.kind ?? "none";
@@ -81,6 +87,7 @@ export const overlapSection = {
 
 export const synchronizationSection = {
   name: "synchronization",
+  state: (store) => stateOf(store, "synchronization", "every_step"),
   shape: (scenario) => [scenario.synchronization?.kind],
   build: (store) => {
     const kind = store.scenario.synchronization?.kind ?? "every_step";
@@ -110,6 +117,10 @@ export const synchronizationSection = {
 
 export const pipelineSection = {
   name: "pipeline",
+  state: (store) => {
+    const schedule = store.scenario.pipeline?.schedule;
+    return { text: t(schedule ? `scenario.schedule_${schedule}` : "scenario.pipeline_none"), isPlain: !schedule };
+  },
   shape: (scenario) => [Boolean(scenario.pipeline), scenario.pipeline?.per_op_jitter?.kind],
   build: (store) => {
     const schedule = choiceControl({
@@ -155,6 +166,10 @@ function rateOf(failures) {
 
 export const failuresSection = {
   name: "failures",
+  state: (store) => ({
+    text: t(`scenario.failures_by_${rateOf(store.scenario.failures)}`),
+    isPlain: !store.scenario.failures,
+  }),
   shape: (scenario) => [rateOf(scenario.failures), scenario.failures?.checkpoint_interval_s === "optimal"],
   build: (store) => {
     const rate = rateOf(store.scenario.failures);

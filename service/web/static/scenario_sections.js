@@ -6,8 +6,9 @@ import { communicationSection } from "./scenario_communication.js";
 import { slowSection } from "./scenario_slow.js";
 import { sourcesSection, variabilitySection } from "./scenario_variability.js";
 import { failuresSection, overlapSection, pipelineSection, synchronizationSection } from "./scenario_parts.js";
-import { MS, advanced } from "./scenario_more.js";
-import { t } from "./texts.js";
+import { MS, advanced, folded } from "./scenario_more.js";
+import { number } from "./format.js";
+import { counted, t } from "./texts.js";
 
 const gpus = {
   name: "gpus",
@@ -52,6 +53,11 @@ const step = {
 
 const window_ = {
   name: "window",
+  state: (store) => {
+    const days = store.valueAt("period_days");
+    const text = days === undefined || days === null ? "" : counted("scenario.days", days, number(days));
+    return { text, isPlain: !["period_days", "total_steps", "seed", "draws"].some((name) => name in store.scenario) };
+  },
   shape: () => [],
   build: (store) => [
     numberControl(store, { path: "period_days", slider: even(1, 365, 1), unit: t("scenario.unit_days") }),
@@ -77,19 +83,19 @@ const SECTIONS = [
   window_,
 ];
 
+/** A section that is always open, or one that says in a line what it holds. */
+function framed(section, body) {
+  if (section.isNested) return h("div", { class: "section nested", "data-section": section.name }, body);
+  const title = t(`scenario.section_${section.name}`);
+  if (section.state) return folded(section.name, title, body).element;
+  return h("fieldset", { class: "section", "data-section": section.name }, h("legend", {}, title), body);
+}
+
 /** Put all sections into `place`; `show()` brings them up to date with the store. */
 export function scenarioSections(place, store) {
   const built = SECTIONS.map((section) => {
     const body = h("div", {});
-    const element = section.isNested
-      ? h("div", { class: "section nested", "data-section": section.name }, body)
-      : h(
-          "fieldset",
-          { class: "section", "data-section": section.name },
-          h("legend", {}, t(`scenario.section_${section.name}`)),
-          body,
-        );
-    return { section, body, element, shape: null, controls: [] };
+    return { section, body, element: framed(section, body), shape: null, isPlain: null, controls: [] };
   });
   fill(place, ...built.map((one) => one.element));
 
@@ -100,6 +106,13 @@ export function scenarioSections(place, store) {
     fill(one.body, ...parts.map((part) => part.element));
     if (held) one.body.querySelector(held)?.focus();
   }
+  /** What is there is shown: a preset, or an address, may have put it there. */
+  function unfold(one) {
+    const { text, isPlain } = one.section.state(store);
+    one.element.querySelector(".state").textContent = text;
+    if (!isPlain && one.isPlain !== false) one.element.open = true;
+    one.isPlain = isPlain;
+  }
   return {
     show() {
       for (const one of built) {
@@ -108,6 +121,7 @@ export function scenarioSections(place, store) {
           one.shape = shape;
           rebuild(one);
         }
+        if (one.section.state) unfold(one);
         for (const control of one.controls) control.show?.(control.path ? store.valueAt(control.path) : null);
       }
     },

@@ -1,4 +1,5 @@
-// The simulator: controls, figures and pictures of one scenario, all by the API.
+// The simulator: controls, figures and pictures of one scenario, all by the API. A picture that
+// cannot be drawn says so, and takes nothing else with it.
 
 import { get, withQuery } from "./api.js";
 import { announce, byId, fill, h, settled } from "./dom.js";
@@ -71,6 +72,10 @@ function showWarnings(warnings) {
 }
 
 function showRefusal(problem) {
+  if (![400, 422].includes(problem.status)) {
+    showProblem(problem);
+    return;
+  }
   showProblem(problem, { form, prefix: "/scenario", focus: false });
   for (const field of form.querySelectorAll("[aria-invalid]")) {
     const box = field.closest("details");
@@ -96,7 +101,7 @@ const screen = {
     });
     if (turn === store.turn) byId("figures").setAttribute("aria-busy", "false");
     sections.show();
-    await drawn.mean(answer);
+    await drawn.mean(answer).catch(showProblem);
     tell(answer.result);
     painted().then(() => {
       counts.pictured = String(Number(counts.pictured) + 1);
@@ -106,10 +111,10 @@ const screen = {
     numbers.full(answer);
     numbers.spreadStale(false);
     showWarnings(answer.warnings);
-    await drawn.full(answer);
+    await drawn.full(answer).catch(showProblem);
   },
-  curve: (answer) => drawn.curve(answer),
-  timeline: (answer) => drawn.timeline(answer),
+  curve: (answer) => drawn.curve(answer).catch(showProblem),
+  timeline: (answer) => drawn.timeline(answer).catch(showProblem),
   completed() {
     painted().then(() => {
       counts.completed = String(Number(counts.completed) + 1);

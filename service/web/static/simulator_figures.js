@@ -58,7 +58,8 @@ export function figures(place) {
   return {
     mean({ result, costs, scenario }) {
       efficiency.big.textContent = percent(result.efficiency_fraction);
-      efficiency.small.textContent = t("simulator.efficiency_note", { ideal: ms(result.ideal_step_ms), mean: ms(result.step_mean_ms) });
+      const note = result.efficiency_fraction > 1 ? "simulator.efficiency_over" : "simulator.efficiency_note";
+      efficiency.small.textContent = t(note, { ideal: ms(result.ideal_step_ms), mean: ms(result.step_mean_ms) });
       for (const [one, fraction] of [
         [useful, result.useful_compute_fraction],
         [displayed, result.displayed_utilization_fraction],

@@ -53,8 +53,6 @@ export function pictures(store) {
       byId("gpu-gap").textContent = t("simulator.gap", {
         gap: ms(ranks.slowest_to_median_gap_ms),
         median: ms(ranks.median_compute_ms),
-        shown: count(ranks.ranks.length),
-        all: count(ranks.num_ranks),
       });
       await gpus.show({ result, ranks, scenario });
       current("gpus");

@@ -3,6 +3,7 @@
 import { get, withQuery } from "./api.js";
 import { fill, h } from "./dom.js";
 import { money } from "./format.js";
+import { folded } from "./scenario_more.js";
 import { may } from "./session.js";
 import { t } from "./texts.js";
 
@@ -53,9 +54,10 @@ async function storedRates() {
 /** The section of the price; `show()` brings it up to date. */
 export function priceSection(store) {
   const body = h("div", {});
-  const element = h("fieldset", { class: "section", "data-section": "price" }, h("legend", {}, t("simulator.price")), body);
+  const { element, state } = folded("price", t("simulator.price"), body);
   let rates = null;
   let shape = null;
+  let shownMode = "none";
 
   const mode = h(
     "select",
@@ -146,6 +148,9 @@ export function priceSection(store) {
         if (held?.startsWith("price-")) document.getElementById(held)?.focus();
       }
       mode.value = store.price.mode;
+      state.textContent = t(`simulator.price_${store.price.mode}`);
+      if (store.price.mode !== "none" && shownMode === "none") element.open = true;
+      shownMode = store.price.mode;
       if (store.price.mode === "typed") {
         if (document.activeElement !== amount) amount.value = store.price.amount;
         if (document.activeElement !== currency) currency.value = store.price.currency;

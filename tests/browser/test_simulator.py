@@ -1,0 +1,248 @@
+"""The simulator: what the founding page printed, read from the screen."""
+
+import re
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import httpx
+import msgspec
+import pytest
+from playwright.sync_api import Browser, Locator, Page, expect
+
+from tests.browser.conftest import guarded_page
+
+pytestmark = pytest.mark.browser
+
+
+def figure(page: Page, name: str) -> Locator:
+    return page.locator(f'[data-figure="{name}"]')
+
+
+def field(page: Page, path: str) -> Locator:
+    return page.locator(f'[data-path="{path}"]')
+
+
+def open_simulator(page: Page, base_url: str, query: str = "") -> None:
+    page.goto(f"{base_url}/{query}")
+    expect(figure(page, "efficiency")).to_contain_text("%", timeout=20_000)
+
+
+@contextmanager
+def refused_page(browser: Browser) -> Iterator[Page]:
+    """A page of which the browser may say on its console that requests were refused (422)."""
+    context = browser.new_context(viewport={"width": 1280, "height": 1000})
+    opened = context.new_page()
+    complaints: list[str] = []
+    opened.on("console", lambda message: complaints.append(message.text))
+    opened.on("pageerror", lambda error: complaints.append(str(error)))
+    yield opened
+    context.close()
+    assert [text for text in complaints if "status of 422" not in text] == []
+
+
+def test_the_printed_figures_of_the_founding_page_are_on_the_screen(
+    page: Page, base_url: str
+) -> None:
+    open_simulator(page, base_url)
+    expect(figure(page, "efficiency")).to_have_text("76.13%")
+    expect(figure(page, "useful")).to_have_text("55.70%")
+    expect(figure(page, "displayed")).to_have_text("94.43%")
+    expect(figure(page, "lost_day")).to_have_text("367")
+    expect(page.locator('[data-note="lost_day"]')).to_contain_text("1,536")
+    expect(figure(page, "lost_window")).to_have_text("11,001")
+    # The spread and what replacing would give back come when all is computed.
+    expect(figure(page, "spread")).to_have_text("11,001")
+    expect(figure(page, "reducible_by_eviction")).to_have_text("11,001")
+
+
+def test_moving_the_slider_by_keyboard_shows_the_loss_of_1024_gpus(
+    page: Page, base_url: str
+) -> None:
+    open_simulator(page, base_url)
+    slider = page.locator('[data-slider="num_gpus"]')
+    slider.focus()
+    for _ in range(4):
+        page.keyboard.press("ArrowRight")
+    expect(field(page, "num_gpus")).to_have_value("1024")
+    expect(slider).to_have_attribute("aria-valuetext", "1,024 GPUs")
+    expect(figure(page, "efficiency")).to_have_text("76.13%")
+    expect(figure(page, "lost_day")).to_have_text("5,867")
+    expect(figure(page, "lost_window")).to_have_text("176,008")
+    # A slower network: efficiency rises, useful compute falls.
+    field(page, "communication.allreduce_ms").fill("200")
+    expect(figure(page, "efficiency")).to_have_text("80.48%")
+    expect(figure(page, "useful")).to_have_text("45.55%")
+    # Told to who cannot see it, once the slider rests.
+    expect(page.locator("#live")).to_contain_text("Efficiency 80.48%")
+
+
+def test_variability_without_a_slow_gpu(page: Page, base_url: str) -> None:
+    open_simulator(page, base_url, "?num_gpus=8")
+    page.get_by_role("button", name="Remove slow group 1").click()
+    expect(figure(page, "efficiency")).to_have_text("100.00%")
+    field(page, "variability.persistent.cv").fill("5")
+    expect(figure(page, "efficiency")).to_have_text("95.05%")
+    field(page, "num_gpus").fill("1024")
+    expect(figure(page, "efficiency")).to_have_text("89.38%")
+    expect(figure(page, "spread")).to_have_text("69,425 \u2013 88,151")
+    # Drawn anew in every step the mean is the same, and no cluster differs from another.
+    page.get_by_text("Drawn anew each step").click()
+    expect(figure(page, "efficiency")).to_have_text("89.38%")
+    expect(figure(page, "spread")).to_have_text(re.compile(r"^78,3\d\d \u2013 78,3\d\d$"))
+
+
+def test_the_timeline_lists_each_gpu_and_marks_the_slowest(page: Page, base_url: str) -> None:
+    open_simulator(page, base_url)
+    gpus = page.locator("#gpu-timeline")
+    expect(gpus.locator("svg").first).to_be_visible(timeout=20_000)
+    expect(gpus).to_contain_text("▸ GPU 0")
+    gpus.locator("summary").first.click()
+    rows = gpus.locator("tbody tr")
+    expect(rows).to_have_count(16)
+    expect(rows.nth(0)).to_contain_text(re.compile(r"GPU 0.*70\.0%.*428\.57.*0"))
+    expect(rows.nth(1)).to_contain_text(re.compile(r"GPU 1.*100\.0%.*300\.00.*128\.57"))
+
+
+def test_a_timeline_of_1000_gpus_stays_responsive(page: Page, base_url: str) -> None:
+    open_simulator(
+        page,
+        base_url,
+        "?num_gpus=1024&variability.persistent.kind=normal"
+        "&variability.persistent.cv=0.02&rows=1000",
+    )
+    expect(page.locator("#gpu-timeline svg").first).to_be_visible(timeout=20_000)
+    page.wait_for_function("Number(document.documentElement.dataset.completed) > 0")
+    elapsed = page.evaluate(
+        """async () => {
+          const root = document.documentElement;
+          const slider = document.querySelector('[data-slider="load_ms"]');
+          const times = [];
+          for (let turn = 0; turn < 3; turn += 1) {
+            const before = Number(root.dataset.pictured);
+            const since = performance.now();
+            slider.value = String(Number(slider.value) + 1);
+            slider.dispatchEvent(new Event("input", { bubbles: true }));
+            await new Promise((done) => {
+              const look = () =>
+                Number(root.dataset.pictured) > before ? done() : setTimeout(look, 4);
+              look();
+            });
+            times.push(performance.now() - since);
+          }
+          return Math.min(...times);
+        }"""
+    )
+    assert elapsed < 1_000
+
+
+def test_the_address_holds_the_scenario(page: Page, base_url: str) -> None:
+    open_simulator(page, base_url)
+    field(page, "num_gpus").fill("1024")
+    page.wait_for_url(f"{base_url}/?num_gpus=1024")
+    field(page, "slow_groups.0.speed_fraction").fill("90")
+    page.wait_for_url(re.compile(r"slow_groups\.0\.speed_fraction=0\.9$"))
+    ninety = figure(page, "lost_day").inner_text()
+    page.reload()
+    expect(field(page, "slow_groups.0.speed_fraction")).to_have_value("90")
+    expect(figure(page, "lost_day")).to_have_text(ninety)
+    page.go_back()
+    expect(figure(page, "lost_day")).to_have_text("5,867")
+    expect(field(page, "slow_groups.0.speed_fraction")).to_have_value("70")
+    page.go_back()
+    expect(figure(page, "lost_day")).to_have_text("367")
+    page.go_forward()
+    expect(figure(page, "lost_day")).to_have_text("5,867")
+
+
+def test_what_an_address_says_wrong_is_said_and_not_used(browser: Browser, base_url: str) -> None:
+    with refused_page(browser) as page:
+        open_simulator(
+            page,
+            base_url,
+            "?num_gpus=many&load_ms=-4&compute_ms=150&__proto__.x=1&%3Cb%3E=1&pipeline.stages=3",
+        )
+        faults = page.locator("#address-faults")
+        expect(faults).to_contain_text("num_gpus")
+        expect(faults).to_contain_text("load_ms")
+        expect(faults).to_contain_text("pipeline")
+        expect(faults).to_contain_text("<b> cannot be read")
+        expect(field(page, "num_gpus")).to_have_value("64")
+        expect(field(page, "load_ms")).to_have_value("30")
+        # What is right is used.
+        expect(field(page, "compute_ms")).to_have_value("150")
+        assert page.evaluate("({}).x") is None
+
+
+def test_what_the_api_refuses_is_said_at_the_field(browser: Browser, base_url: str) -> None:
+    with refused_page(browser) as page:
+        open_simulator(page, base_url)
+        speed = field(page, "slow_groups.0.speed_fraction")
+        speed.fill("120")
+        expect(speed).to_have_attribute("aria-invalid", "true")
+        expect(speed).to_have_accessible_description(re.compile("<= 1"))
+        expect(page.locator("#refused")).to_be_visible()
+        expect(figure(page, "efficiency")).to_have_text("76.13%")
+        speed.fill("70")
+        expect(page.locator("#refused")).to_be_hidden()
+        expect(page.locator("[aria-invalid]")).to_have_count(0)
+
+
+def test_a_typed_price_gives_money(page: Page, base_url: str) -> None:
+    open_simulator(page, base_url, "?num_gpus=1024")
+    page.locator('[data-section="price"] summary').click()
+    page.get_by_label("Price per GPU-hour").select_option("typed")
+    page.get_by_label("Amount").fill("2.10")
+    # 176 008.488… GPU-hours
+    expect(figure(page, "cost")).to_have_text("€369,617.82")
+    page.wait_for_url(re.compile(r"price=2\.10&currency=EUR$"))
+
+
+def test_a_french_page_writes_figures_as_french_does(page: Page, base_url: str) -> None:
+    open_simulator(page, base_url, "?lang=fr&num_gpus=1024")
+    expect(figure(page, "efficiency")).to_have_text("76,13\u202f%")
+    expect(figure(page, "lost_window")).to_have_text("176\u202f008")
+    expect(page.locator("h1")).to_have_text("Ce que coûte l\u2019attente")
+
+
+def test_the_copied_request_gives_the_same_figure(page: Page, base_url: str) -> None:
+    open_simulator(page, base_url, "?num_gpus=1024")
+    page.get_by_role("button", name="Copy as curl").click()
+    command = page.locator('[data-shared="curl"]').inner_text()
+    done = subprocess.run(["/bin/sh", "-c", command], capture_output=True, check=True, timeout=30)
+    result = msgspec.json.decode(done.stdout)["result"]
+    assert f"{result['gpu_hours_lost']:,.0f}" == figure(page, "lost_window").inner_text()
+
+
+def test_remedies_are_asked_for_and_applied(page: Page, base_url: str) -> None:
+    open_simulator(page, base_url)
+    page.get_by_role("button", name="What would help?").click()
+    first = page.locator("#remedy-list tbody tr").first
+    expect(first).to_be_visible(timeout=20_000)
+    page.get_by_role("button", name=re.compile("^Apply: Replace slow GPUs")).click()
+    expect(figure(page, "efficiency")).to_have_text("100.00%")
+
+
+def test_a_scenario_becomes_a_profile_and_a_batch(browser: Browser, base_url: str) -> None:
+    with guarded_page(browser, base_url) as page:
+        open_simulator(page, base_url, "?num_gpus=512")
+        page.get_by_role("button", name="Save as profile").click()
+        dialog = page.get_by_role("dialog")
+        dialog.get_by_label("Short name").fill("from-the-page")
+        dialog.get_by_label("Name", exact=True).fill("From the page")
+        dialog.get_by_label("GPU type").fill("H100-SXM")
+        dialog.get_by_role("button", name="Save").click()
+        expect(dialog.get_by_role("link", name="from-the-page@1")).to_be_visible()
+        dialog.get_by_role("button", name="Close").click()
+        stored = httpx.get(f"{base_url}/v1/cluster-profiles/from-the-page").json()
+        assert stored["defaults"]["num_gpus"] == 512
+        assert stored["defaults"]["slow_groups"][0]["speed_fraction"] == 0.7
+
+        page.get_by_role("button", name="Post as batch").click()
+        dialog = page.get_by_role("dialog")
+        dialog.get_by_label("Name", exact=True).fill("from the page")
+        dialog.get_by_label("Largest cluster").fill("1024")
+        with page.expect_navigation(url=re.compile("/batches/[0-9a-f-]{36}$")):
+            dialog.get_by_role("button", name="Post").click()
+        batch = httpx.get(f"{base_url}/v1/scenario-batches/{page.url.rsplit('/', 1)[1]}").json()
+        assert (batch["name"], batch["points_total"]) == ("from the page", 8)
