@@ -1,1 +1,178 @@
-// The page of this name: see PLAN9.
+// One schedule: what it says, when it comes, its ledger, its backfills.
+
+import { asked, onMoved, setAsked } from "./address.js";
+import { ask, create, get, withQuery } from "./api.js";
+import { announce, byId, fill, h } from "./dom.js";
+import { count, exact, hours, money, momentElement } from "./format.js";
+import { localTime, occurrenceTable, utcTime } from "./occurrence_list.js";
+import { showProblem } from "./problems.js";
+import { backfills } from "./schedule_backfills.js";
+import { scheduleForm } from "./schedule_form.js";
+import { runLedger } from "./schedule_runs.js";
+import { may } from "./session.js";
+import { attempt, confirmed, onlyWith, onSubmit } from "./submit.js";
+import { counted, named, t } from "./texts.js";
+
+const slug = decodeURIComponent(location.pathname.split("/").at(-1));
+const ADDRESS = `/v1/schedules/${encodeURIComponent(slug)}`;
+
+let schedule = null;
+let etag = null;
+let content = null;
+let ledger = null;
+
+const mayWrite = await onlyWith("schedules:write", [], byId("permission"));
+const seesCosts = await may("costs:read");
+
+async function load() {
+  const answer = await ask("GET", ADDRESS);
+  take(answer);
+  await showOccurrences();
+}
+
+function take(answer) {
+  schedule = answer.data;
+  etag = answer.headers.get("etag");
+  document.title = `${schedule.name} · Trainard`;
+  byId("schedule-name").textContent = schedule.name;
+  byId("is-paused").hidden = !schedule.paused;
+  byId("schedule-actions").hidden = !mayWrite;
+  byId("pause").hidden = schedule.paused;
+  byId("resume").hidden = !schedule.paused;
+  byId("to-reports").href = withQuery("/reports", { schedule: slug });
+  byId("to-history").href = withQuery("/history", { schedule: slug });
+  showFacts();
+  showForm();
+}
+
+function showFacts() {
+  const next = schedule.next_occurrence;
+  const facts = [
+    ["slug", h("code", {}, schedule.slug)],
+    ["cron", h("span", {}, h("code", {}, schedule.cron), ` · ${schedule.zone}`)],
+    ["next", next ? h("span", {}, localTime(next.local), h("span", { class: "hint" }, " = ", utcTime(next.at), " UTC")) : t("schedules.none_while_paused")],
+    ["batch", counted("schedules.items", schedule.batch.items.length, count(schedule.batch.items.length), { currency: schedule.batch.currency ?? t("schedules.no_currency") })],
+    ["profiles_as_of", named("schedules.profiles_as_of_", schedule.profiles_as_of)],
+    ["start_in_days", exact(schedule.start_in_days)],
+    ["baseline_kind", baselineText(schedule.baseline)],
+    ["misfire_policy", named("schedules.misfire_policy_", schedule.misfire_policy)],
+    ["concurrency_policy", named("schedules.concurrency_policy_", schedule.concurrency_policy)],
+    ["budget_facts", budgetText()],
+    ["deliveries", deliveriesText()],
+    ["updated_at", momentElement(schedule.updated_at)],
+  ];
+  fill(byId("facts"), facts.flatMap(([key, value]) => [h("dt", {}, t(`schedules.${key}`)), h("dd", {}, value)]));
+  const warnings = schedule.warnings ?? [];
+  fill(byId("warnings"), warnings.map((one) => h("p", { class: "advice" }, one.detail)));
+}
+
+function baselineText(baseline) {
+  const text = named("schedules.baseline_", baseline?.kind ?? "none");
+  return baseline?.on ? `${text}: ${baseline.on}` : baseline?.run_id ? `${text}: ${baseline.run_id}` : text;
+}
+
+function budgetText() {
+  if (schedule.budget_withheld) return h("span", { title: t("common.withheld_hint") }, t("common.withheld"));
+  const budget = schedule.budget;
+  if (!budget) return t("schedules.no_budget");
+  const parts = [];
+  if (budget.gpu_hours_lost_per_30_days !== null) parts.push(t("schedules.budget_hours", { hours: hours(budget.gpu_hours_lost_per_30_days) }));
+  if (budget.cost_of_loss_per_30_days) parts.push(t("schedules.budget_money", { money: money(budget.cost_of_loss_per_30_days) }));
+  return parts.join(" · ");
+}
+
+function deliveriesText() {
+  if (!schedule.deliveries.length) return t("schedules.no_deliveries");
+  return schedule.deliveries.map((one) => `${named("schedules.delivery_", one.kind)} (${named("schedules.when_", one.when)})`).join("; ");
+}
+
+/** The next 20 slots, after a day that the address may name. */
+async function showOccurrences() {
+  const after = asked().get("after");
+  byId("after").value = after ?? "";
+  const found = await get(withQuery(`${ADDRESS}/occurrences`, { count: 20, after: after ? `${after}T00:00:00Z` : null }));
+  fill(byId("occurrences"), occurrenceTable(found, t(found.paused ? "schedules.occurrences_paused" : "schedules.preview_caption")));
+}
+
+function showForm() {
+  const isOpen = asked().has("edit") && mayWrite;
+  byId("edit-schedule").hidden = !isOpen;
+  byId("edit").setAttribute("aria-expanded", String(isOpen));
+  if (!isOpen) return;
+  content ??= scheduleForm({ isNew: false, seesCosts, isBudgetWithheld: Boolean(schedule.budget_withheld) });
+  fill(byId("schedule-fields"), content.element);
+  content.show(schedule);
+}
+
+function toggle(is) {
+  setAsked({ edit: is ? "yes" : null }, { push: true });
+  showForm();
+  if (is) byId("edit-schedule").querySelector("input").focus();
+}
+
+/** What was changed only: that alone is checked, and money is touched by none who may not see it. */
+function changesOf(wanted) {
+  return Object.fromEntries(
+    Object.entries(wanted).filter(([key, value]) => value !== undefined && JSON.stringify(sorted(value)) !== JSON.stringify(sorted(schedule[key]))),
+  );
+}
+
+function sorted(value) {
+  if (Array.isArray(value)) return value.map(sorted);
+  if (value === null || typeof value !== "object") return value;
+  return Object.fromEntries(Object.keys(value).sort().map((key) => [key, sorted(value[key])]));
+}
+
+async function act(button, sentence, work) {
+  await attempt(button, async () => {
+    take(await work());
+    await showOccurrences();
+    announce(t(sentence));
+  });
+}
+
+const ifMatch = () => ({ headers: { "If-Match": etag } });
+byId("edit").addEventListener("click", () => toggle(byId("edit-schedule").hidden));
+byId("cancel").addEventListener("click", () => toggle(false));
+byId("pause").addEventListener("click", (event) => act(event.target, "schedules.was_paused", () => ask("POST", `${ADDRESS}/pause`)));
+byId("resume").addEventListener("click", (event) => act(event.target, "schedules.was_resumed", () => ask("DELETE", `${ADDRESS}/pause`, ifMatch())));
+byId("run").addEventListener("click", (event) =>
+  attempt(event.target, async () => {
+    await create(`${ADDRESS}/runs`);
+    announce(t("schedules.run_began"));
+    await ledger.reload();
+  }),
+);
+byId("delete").addEventListener("click", async (event) => {
+  const button = event.target;
+  if (!(await confirmed(t("schedules.delete_question", { name: schedule.name }), t("common.delete")))) return;
+  await attempt(button, async () => {
+    await ask("DELETE", ADDRESS, ifMatch());
+    location.assign("/schedules");
+  });
+});
+byId("after").addEventListener("change", async () => {
+  setAsked({ after: byId("after").value });
+  await showOccurrences().catch(showProblem);
+});
+onSubmit(byId("schedule-form"), async () => {
+  const answer = await ask("PATCH", ADDRESS, { body: changesOf(content.read()), ...ifMatch() });
+  setAsked({ edit: null });
+  take(answer);
+  await showOccurrences();
+  announce(t("schedules.saved"));
+  byId("main").focus();
+});
+onMoved(() => {
+  if (!schedule) return;
+  showForm();
+  showOccurrences().catch(showProblem);
+});
+
+try {
+  await load();
+  ledger = runLedger(byId("runs"), byId("run-filters"), { address: ADDRESS, mayWrite, changed: () => ask("GET", ADDRESS).then((answer) => !asked().has("edit") && take(answer)).catch(showProblem) });
+  backfills(byId("backfills"), byId("backfill-form"), { address: ADDRESS, mayWrite, began: () => ledger.reload() });
+} catch (problem) {
+  showProblem(problem);
+}

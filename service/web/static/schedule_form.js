@@ -1,0 +1,133 @@
+// The form of a schedule, with a preview of when it would come as one types.
+
+import { Problem, ask } from "./api.js";
+import { fill, h, settled } from "./dom.js";
+import { fieldset, hint, setAt, valueAt } from "./form.js";
+import { occurrenceTable } from "./occurrence_list.js";
+import { named, t } from "./texts.js";
+
+const PREVIEW_MS = 350;
+const KINDS = [null, "previous", "run", "date"];
+
+function options(name, values) {
+  return values.map((value) => [value, named(`schedules.${name}_`, value ?? "none")]);
+}
+
+function described(one) {
+  const name = one.name ?? one.pointer.slice(1).replaceAll("/", "_");
+  return { ...one, label: t(`schedules.${name}`), hint: hint(`schedules.${name}_hint`) };
+}
+
+/** What its fields are; a budget of money only for who may see costs. */
+function sections({ isNew, seesCosts, isBudgetWithheld }) {
+  const money = seesCosts
+    ? [
+        { pointer: "/budget/cost_of_loss_per_30_days/amount", kind: "text", name: "budget_amount", absent: true },
+        { pointer: "/budget/cost_of_loss_per_30_days/currency", kind: "text", name: "budget_currency", absent: true, list: ["EUR", "USD", "GBP", "CHF"] },
+      ]
+    : [];
+  return [
+    ["when", [
+      ...(isNew ? [{ pointer: "/slug", kind: "text", required: true }] : []),
+      { pointer: "/name", kind: "text", required: true },
+      { pointer: "/cron", kind: "text", required: true, placeholder: "30 2 * * *" },
+      { pointer: "/zone", kind: "text", required: true, list: Intl.supportedValuesOf("timeZone") },
+    ]],
+    ["what", [
+      { pointer: "/start_in_days", kind: "number", step: 1 },
+      { pointer: "/profiles_as_of", kind: "select", options: options("profiles_as_of", ["newest", "slot"]) },
+      { pointer: "/batch", kind: "json", rows: 14 },
+    ]],
+    ["policies", [
+      { pointer: "/misfire_policy", kind: "select", options: options("misfire_policy", ["run_latest", "run_all", "skip"]) },
+      { pointer: "/misfire_max_runs", kind: "number", step: 1 },
+      { pointer: "/misfire_grace_s", kind: "number", step: 1 },
+      { pointer: "/concurrency_policy", kind: "select", options: options("concurrency_policy", ["queue", "forbid", "replace"]) },
+    ]],
+    ["reporting", [
+      { pointer: "/baseline/kind", kind: "select", options: options("baseline", KINDS) },
+      { pointer: "/baseline/on", kind: "date", absent: true },
+      { pointer: "/baseline/run_id", kind: "text", absent: true },
+      { pointer: "/report/language", kind: "select", options: [["en", t("common.in_en")], ["fr", t("common.in_fr")]] },
+      { pointer: "/report/movers", kind: "number", step: 1 },
+      { pointer: "/report/remedies", kind: "check" },
+      { pointer: "/deliveries", kind: "json", rows: 5 },
+    ]],
+    ...(isBudgetWithheld ? [] : [["budget", [{ pointer: "/budget/gpu_hours_lost_per_30_days", kind: "number", name: "budget_gpu_hours", absent: true }, ...money]]]),
+  ].map(([name, fields]) => [name, fields.map(described)]);
+}
+
+/** `{element, read(), show(document)}`; a budget that is withheld is left as it is. */
+export function scheduleForm(circumstances) {
+  const parts = sections(circumstances).map(([name, fields]) => fieldset(fields, { legend: t(`schedules.part_${name}`) }));
+  const preview = h("div", { class: "preview", "aria-live": "polite" });
+  parts[0].element.append(preview);
+  const all = parts.flatMap((part) => part.fields);
+  const at = (pointer) => all.find((one) => one.pointer === pointer);
+  let running = null;
+
+  async function showPreview() {
+    running?.abort();
+    const [cron, zone] = [at("/cron").value(), at("/zone").value()];
+    if (!cron || !zone) {
+      fill(preview, h("p", { class: "hint" }, t("schedules.preview_hint")));
+      return;
+    }
+    running = new AbortController();
+    try {
+      const { data } = await ask("POST", "/v1/schedule-previews", { body: { cron, zone }, signal: running.signal });
+      fill(preview, h("details", { open: true }, h("summary", {}, t("schedules.preview")), occurrenceTable(data, t("schedules.preview_caption"))));
+    } catch (problem) {
+      // The fields themselves are marked when the form is sent.
+      if (problem instanceof Problem) {
+        fill(preview, (problem.errors.length ? problem.errors : [problem]).map((one) => h("p", { class: "fault" }, one.detail)));
+      }
+    }
+  }
+
+  function fitBaseline() {
+    const kind = at("/baseline/kind").value();
+    at("/baseline/on").element.hidden = kind !== "date";
+    at("/baseline/run_id").element.hidden = kind !== "run";
+    at("/misfire_max_runs").element.hidden = at("/misfire_policy").value() !== "run_all";
+  }
+
+  const typed = settled(showPreview, PREVIEW_MS);
+  at("/cron").onChange(typed);
+  at("/zone").onChange(typed);
+  at("/baseline/kind").onChange(fitBaseline);
+  at("/misfire_policy").onChange(fitBaseline);
+
+  return {
+    element: h("div", {}, parts.map((part) => part.element)),
+    read() {
+      let read = {};
+      for (const part of parts) {
+        const own = part.read();
+        for (const { pointer } of part.fields) read = setAt(read, pointer, valueAt(own, pointer));
+      }
+      read.baseline = baselineOf(read.baseline);
+      if ("budget" in read || at("/budget/gpu_hours_lost_per_30_days")) read.budget = budgetOf(read.budget);
+      return read;
+    },
+    show(document) {
+      for (const part of parts) part.show(document);
+      fitBaseline();
+      showPreview();
+    },
+  };
+}
+
+function baselineOf({ kind, on, run_id }) {
+  if (!kind) return null;
+  if (kind === "date") return { kind, on: on ?? null };
+  return kind === "run" ? { kind, run_id: run_id ?? null } : { kind };
+}
+
+function budgetOf(budget) {
+  const { gpu_hours_lost_per_30_days, cost_of_loss_per_30_days } = budget ?? {};
+  const { amount, currency } = cost_of_loss_per_30_days ?? {};
+  const cost = amount || currency ? { amount: amount ?? "", currency: currency ?? "" } : null;
+  if (gpu_hours_lost_per_30_days === undefined && !cost) return null;
+  return { gpu_hours_lost_per_30_days: gpu_hours_lost_per_30_days ?? null, cost_of_loss_per_30_days: cost };
+}
