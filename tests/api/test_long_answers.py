@@ -67,3 +67,22 @@ def test_events_end_when_their_key_is_revoked(database: Database) -> None:
         cancel(database, batch_id)
         assert b"".join(parts) == b""
         wait_until(lambda: app.state.batch_watch.num_streams == 0)
+
+
+def test_events_end_when_their_session_is_signed_out(sqlite_database: Database) -> None:
+    key = key_of(sqlite_database, "viewer")["Authorization"].removeprefix("Bearer ")
+    batch_id = submit(sqlite_database, item(axes=[speeds(1_000)])).id
+    ours = {"Sec-Fetch-Site": "same-origin"}
+    with (
+        served(sqlite_database) as (address, app),
+        httpx.Client(base_url=address, headers=ours, timeout=TIMEOUT_S) as client,
+    ):
+        assert client.post("/v1/session", json={"key": key}).status_code == 201
+        with client.stream("GET", f"/v1/scenario-batches/{batch_id}/events") as answer:
+            parts = answer.iter_raw()
+            assert any(b"event: progress" in part for part in parts)
+            assert client.delete("/v1/session").status_code == 204
+            time.sleep(0.1)
+            cancel(sqlite_database, batch_id)
+            assert b"".join(parts) == b""
+        wait_until(lambda: app.state.batch_watch.num_streams == 0)
