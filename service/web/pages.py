@@ -33,8 +33,18 @@ PAGES: Final = (
         place="results",
         words=("results", "scenario", "profiles", "charts"),
     ),
-    Page(name="compare", path="/compare", place="compare", words=("compare", "scenario", "charts")),
-    Page(name="history", path="/history", place="history", words=("compare", "charts")),
+    Page(
+        name="compare",
+        path="/compare",
+        place="compare",
+        words=("compare", "results", "profiles", "charts"),
+    ),
+    Page(
+        name="history",
+        path="/history",
+        place="history",
+        words=("compare", "results", "profiles", "charts"),
+    ),
     Page(name="profiles", path="/profiles", place="profiles", words=("profiles", "scenario")),
     Page(
         name="profile",

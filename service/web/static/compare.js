@@ -1,1 +1,134 @@
-// The page of this name: see PLAN9.
+// Two batches, or two runs of a schedule, side by side; what is chosen is kept in the address.
+
+import { asked, onMoved, setAsked } from "./address.js";
+import { get, withQuery } from "./api.js";
+import { drawChart } from "./charts.js";
+import { columnsOf, headingOf } from "./columns.js";
+import { axesOf, differenceColumns, pairsOf } from "./compare_rows.js";
+import { side } from "./compare_sides.js";
+import { summaryElements } from "./compare_summary.js";
+import { announce, byId, fill, h } from "./dom.js";
+import { hours, signedHours } from "./format.js";
+import { showProblem } from "./problems.js";
+import { may } from "./session.js";
+import { table } from "./table.js";
+import { t } from "./texts.js";
+
+const FORMATS = ["csv", "jsonl", "parquet", "arrow"];
+const LOST = "gpu_hours_lost";
+const NAMES = ["baseline", "candidate"];
+
+const source = byId("source");
+const figure = byId("figure");
+const causes = byId("causes");
+const sides = Object.fromEntries(
+  NAMES.map((name) => [name, side({ name, schedule: () => source.value || null, chosen: (id) => choose({ [name]: id }) })]),
+);
+let shownChart = null;
+let turn = 0;
+
+function choose(changes) {
+  setAsked({ ...changes, page: null, order_by: null }, { push: true });
+  show();
+}
+
+async function begin() {
+  const [outputs, { items: schedules }] = await Promise.all([columnsOf(), get("/v1/schedules?page_size=200")]);
+  const numbers = outputs.filter((column) => column.kind === "float64" && !column.name.endsWith("_se"));
+  fill(figure, numbers.map((column) => h("option", { value: column.name }, headingOf(column))));
+  fill(
+    source,
+    h("option", { value: "" }, t("compare.batches")),
+    schedules.map((one) => h("option", { value: one.slug }, t("compare.schedule_of", { name: one.name }))),
+  );
+  for (const name of NAMES) byId(name).append(sides[name].element);
+  source.addEventListener("change", () => choose({ schedule: source.value, baseline: null, candidate: null }));
+  figure.addEventListener("change", () => choose({ figure: figure.value === LOST ? null : figure.value }));
+  causes.addEventListener("change", () => choose({ causes: causes.checked ? "true" : null }));
+  byId("swap").addEventListener("click", () => choose({ baseline: asked().get("candidate"), candidate: asked().get("baseline") }));
+  onMoved(show);
+  await show();
+}
+
+async function show() {
+  const mine = (turn += 1);
+  const query = asked();
+  const [baseline, candidate] = NAMES.map((name) => query.get(name));
+  source.value = query.get("schedule") ?? "";
+  figure.value = query.get("figure") ?? LOST;
+  if (figure.selectedIndex < 0) figure.value = LOST;
+  causes.checked = query.get("causes") === "true";
+  byId("notice").hidden = true;
+  try {
+    await Promise.all([sides.baseline.show(baseline), sides.candidate.show(candidate)]);
+    const isWhole = Boolean(baseline && candidate);
+    byId("choose").hidden = isWhole;
+    byId("comparison").hidden = !isWhole;
+    if (isWhole && mine === turn) await compare({ baseline, candidate }, mine);
+  } catch (problem) {
+    byId("comparison").hidden = true;
+    showProblem(problem);
+  }
+}
+
+async function compare(chosen, mine) {
+  const [outputs, sortsMoney, exports] = await Promise.all([columnsOf(), may("costs:read"), may("exports:create")]);
+  const column = outputs.find((one) => one.name === figure.value);
+  const asks = { ...chosen, columns: column.name, causes: causes.checked ? "true" : null };
+  const whole = await get(withQuery("/v1/comparisons", { ...chosen, page_size: 1 }));
+  if (mine !== turn) return;
+  fill(byId("summary"), summaryElements(whole));
+  const lost = whole.summary.gpu_hours_lost;
+  announce(t("compare.announced", { past: hours(lost.past), new: hours(lost.new), difference: signedHours(lost.difference) }));
+  // By size: the largest gains first where there are more of them than losses
+  const largest = `${(lost.difference ?? 0) < 0 ? "" : "-"}difference.${column.name}`;
+  const drawn = await get(withQuery("/v1/comparisons", { ...asks, causes: null, order_by: largest }));
+  if (mine !== turn) return;
+  // The chart library may take seconds the first time: the table does not wait for it
+  drawPairs(drawn.items, column).catch(showProblem);
+  const place = h("div");
+  fill(byId("differences"), place);
+  table(place, {
+    columns: differenceColumns({ column, axes: axesOf(drawn.items), causes: causes.checked, sortsMoney, sides: chosen }),
+    caption: t("compare.differences_of", { figure: headingOf(column) }),
+    empty: t("compare.nothing_matched"),
+    rowKey: (row) => `${row.past_point}-${row.new_point}`,
+    orderBy: largest,
+    pageSize: 25,
+    address: "",
+    load: ({ pageToken, orderBy, pageSize, signal }) => {
+      drawDownloads({ ...asks, causes: null, order_by: orderBy }, exports);
+      return get(withQuery("/v1/comparisons", { ...asks, order_by: orderBy, page_size: pageSize, page_token: pageToken }), { signal });
+    },
+  });
+}
+
+async function drawPairs(items, column) {
+  const rows = pairsOf(items, column);
+  byId("pairs").parentElement.hidden = !rows.length;
+  shownChart?.then((chart) => chart.destroy());
+  shownChart = null;
+  if (!rows.length) return;
+  const legend = h("ul", { class: "chart-legend" }, ["past", "new"].map((tone) => h("li", { class: tone }, t(`compare.${tone}`))));
+  const place = h("div", { class: "chart" });
+  fill(byId("pairs"), legend, place, h("p", { class: "hint" }, t("compare.pairs_hint", { figure: headingOf(column) })));
+  shownChart = drawChart(place, "pairs", rows, {
+    title: t("compare.largest"),
+    description: t("compare.pairs_desc", { name: rows[0].label, past: rows[0].text, new: rows[1].text }),
+  });
+  await shownChart;
+}
+
+function drawDownloads(query, isAllowed) {
+  const menu = byId("downloads");
+  menu.hidden = !isAllowed;
+  fill(
+    menu,
+    h("summary", { class: "button" }, t("common.download")),
+    h("ul", {}, FORMATS.map((format) =>
+      h("li", {}, h("a", { href: withQuery("/v1/exports/comparison", { ...query, format }), download: "" }, t(`compare.format_${format}`))),
+    )),
+  );
+}
+
+begin().catch(showProblem);

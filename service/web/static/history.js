@@ -1,1 +1,134 @@
-// The page of this name: see PLAN9.
+// What scenarios, profiles or the team lose from run to run; what is asked is kept in the address.
+
+import { asked, onMoved, setAsked } from "./address.js";
+import { get, withQuery } from "./api.js";
+import { byId, fill, h, settled } from "./dom.js";
+import { count } from "./format.js";
+import { historyChart } from "./history_chart.js";
+import { historyColumns } from "./history_columns.js";
+import { showProblem } from "./problems.js";
+import { table } from "./table.js";
+import { named, t } from "./texts.js";
+
+const NAMES = ["group_by", "scenario", "profile", "schedule", "window", "step", "pricing", "as_of"];
+const DEFAULTS = { group_by: "scenario", step: "run" };
+const MOST_CHARTS = 6;
+
+const fields = Object.fromEntries(NAMES.map((name) => [name, byId(name)]));
+let charts = [];
+let turn = 0;
+
+function showFields() {
+  for (const name of NAMES) fields[name].value = asked().get(name) ?? DEFAULTS[name] ?? "";
+  if (fields.group_by.selectedIndex < 0) fields.group_by.value = DEFAULTS.group_by;
+  fields.scenario.disabled = fields.group_by.value !== "scenario";
+}
+
+function parameters() {
+  const given = Object.fromEntries(NAMES.map((name) => [name, fields[name].value.trim()]));
+  if (given.group_by !== "scenario") given.scenario = "";
+  // A named scenario is a group of its own
+  if (given.scenario) given.group_by = "";
+  if (given.as_of) given.as_of = new Date(given.as_of).toISOString();
+  return { ...given, page_size: 1000, limit: 1000 };
+}
+
+function changed(push) {
+  const given = Object.fromEntries(
+    NAMES.map((name) => [name, fields[name].value === (DEFAULTS[name] ?? "") ? null : fields[name].value.trim()]),
+  );
+  setAsked(given, { push });
+  show();
+}
+
+/** Rows of one line of a chart: one scenario on one cluster, one profile, or the team. */
+function lines(rows, isTotal) {
+  const found = new Map();
+  for (const row of rows) {
+    const name = isTotal ? (row.profile ?? "") : `${row.scenario} · ${row.profile ?? t("compare.inline")}`;
+    const key = isTotal ? name : `${name} · ${row.custom_id}`;
+    if (!found.has(key)) found.set(key, { name: name || t("compare.whole"), rows: [] });
+    found.get(key).rows.push(row);
+  }
+  return [...found.values()];
+}
+
+async function show() {
+  const mine = (turn += 1);
+  showFields();
+  byId("notice").hidden = true;
+  try {
+    const answer = await get(withQuery("/v1/loss-history", parameters()));
+    if (mine !== turn) return;
+    draw(answer);
+  } catch (problem) {
+    if (mine !== turn) return;
+    draw(null);
+    showProblem(problem);
+  }
+}
+
+function draw(answer) {
+  const isTotal = answer !== null && answer.group_by !== "scenario";
+  const rows = answer ? (isTotal ? answer.totals : answer.items) : [];
+  for (const chart of charts) chart.destroy();
+  const groups = lines(rows, isTotal);
+  const places = groups.slice(0, MOST_CHARTS).map((group) => ({ group, place: h("div", { class: "chart" }) }));
+  fill(
+    byId("charts"),
+    places.map(({ group, place }) => h("section", { class: "card" }, h("h2", {}, group.name), place)),
+    groups.length > MOST_CHARTS ? h("p", { class: "hint" }, t("compare.more_charts", { count: count(groups.length - MOST_CHARTS) })) : null,
+  );
+  charts = places.map(({ group, place }) => historyChart(place, group.rows));
+  fill(byId("notes"), answer ? notes(answer) : null);
+  // The newest first: a chart is read to the right, a table from the top
+  const newest = [...rows].reverse();
+  const place = h("div");
+  fill(byId("runs"), place);
+  table(place, {
+    columns: historyColumns(isTotal),
+    caption: t("compare.runs_caption"),
+    empty: t("compare.no_runs"),
+    rowKey: (row) => row.result_id ?? row.batch_id,
+    load: async ({ pageToken, pageSize }) => {
+      const from = Number(pageToken ?? 0);
+      const items = newest.slice(from, from + pageSize);
+      return { items, next_page_token: from + pageSize < newest.length ? String(from + pageSize) : null };
+    },
+  });
+}
+
+function notes(answer) {
+  const without = Object.entries(answer.runs_without_results).map(([state, number]) =>
+    t("compare.runs_without", { state: named("compare.run_", state), count: count(number) }),
+  );
+  const found = [
+    answer.without_headline ? t("compare.items_without_headline", { count: count(answer.without_headline) }) : null,
+    answer.failed ? t("compare.items_failed", { count: count(answer.failed) }) : null,
+    answer.truncated || answer.next_page_token ? t("compare.truncated") : null,
+    ...without,
+  ].filter(Boolean);
+  return found.length ? h("ul", { class: "advice" }, found.map((one) => h("li", {}, one))) : null;
+}
+
+async function fillChoices() {
+  const [profiles, schedules, recent] = await Promise.all([
+    get("/v1/cluster-profiles?page_size=200"),
+    get("/v1/schedules?page_size=200"),
+    get("/v1/loss-history?group_by=scenario&limit=200"),
+  ]);
+  const any = h("option", { value: "" }, t("compare.any"));
+  fill(fields.profile, any, profiles.items.map((one) => h("option", { value: one.slug }, one.slug)));
+  fill(fields.schedule, any.cloneNode(true), schedules.items.map((one) => h("option", { value: one.slug }, one.name)));
+  const names = [...new Set(recent.items.map((row) => row.scenario))].sort();
+  fill(byId("scenarios"), names.map((name) => h("option", { value: name })));
+}
+
+byId("history-form").addEventListener("submit", (event) => event.preventDefault());
+const soon = settled(() => changed(false), 400);
+for (const [name, field] of Object.entries(fields)) {
+  if (name === "scenario") field.addEventListener("input", () => soon());
+  else field.addEventListener("change", () => changed(true));
+}
+onMoved(show);
+fillChoices().then(show).catch(showProblem);

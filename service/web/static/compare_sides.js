@@ -1,0 +1,83 @@
+// What is compared: two batches, or two runs of a schedule, by their slots or by dates.
+
+import { get, withQuery } from "./api.js";
+import { isRunning, stateText } from "./batch_parts.js";
+import { h } from "./dom.js";
+import { day, moment } from "./format.js";
+import { picker } from "./picker.js";
+import { t } from "./texts.js";
+
+const MOST = 200;
+const SHOWN = 30;
+
+/** Batches whose name or id holds the text; one of that very name is asked for as well. */
+async function findBatches(text) {
+  const { items } = await get(withQuery("/v1/scenario-batches", { page_size: MOST }));
+  const wanted = text.toLowerCase();
+  let found = items.filter((batch) => `${batch.name} ${batch.id}`.toLowerCase().includes(wanted));
+  if (!found.length && text) {
+    found = (await get(withQuery("/v1/scenario-batches", { name: text, page_size: SHOWN }))).items;
+  }
+  return found.filter((batch) => !isRunning(batch)).slice(0, SHOWN).map(batchOption);
+}
+
+export function batchOption(batch) {
+  const hint = `${stateText(batch.state)} · ${day(batch.start_on)} · ${moment(batch.created_at)}`;
+  return { value: batch.id, text: batch.name, hint };
+}
+
+/** Runs that have a batch, the newest first. */
+async function findRuns(schedule, text) {
+  const { items } = await get(withQuery(`/v1/schedules/${encodeURIComponent(schedule)}/runs`, { page_size: MOST }));
+  const found = items.filter((run) => run.batch_id && run.batch && !isRunning(run.batch)).map(runOption);
+  return found.filter((one) => `${one.text} ${one.hint}`.toLowerCase().includes(text.toLowerCase())).slice(0, SHOWN);
+}
+
+function runOption(run) {
+  const zone = run.zone;
+  return { value: run.batch_id, text: moment(run.scheduled_for, zone), hint: `${run.local_time.slice(0, 10)} · ${zone}` };
+}
+
+/** The newest run of the schedule until the end of that day in its zone, as an option; or null. */
+async function runOfDay(schedule, wanted) {
+  const options = await findRuns(schedule, "");
+  return options.find((option) => option.hint.slice(0, 10) <= wanted) ?? null;
+}
+
+/**
+ * One side: a searchable choice, and for a schedule a day. `schedule()`: the slug, or null for
+ * batches; `chosen(batchId)` is called at each choice. `{element, show(batchId), redraw()}`.
+ */
+export function side({ name, schedule, chosen }) {
+  const choice = picker({
+    label: t(`compare.${name}`),
+    find: (text) => (schedule() ? findRuns(schedule(), text) : findBatches(text)),
+    chosen: (option) => chosen(option.value),
+  });
+  const id = `${name}-on`;
+  const date = h("input", { id, type: "date" });
+  const byDate = h("div", { class: "field by-date" }, h("label", { for: id }, t("compare.or_day")), date);
+  date.addEventListener("change", async () => {
+    if (!date.value) return;
+    const option = await runOfDay(schedule(), date.value);
+    date.setCustomValidity(option ? "" : t("compare.no_run_of_day"));
+    date.reportValidity();
+    if (!option) return;
+    choice.show(option);
+    chosen(option.value);
+  });
+
+  return {
+    element: h("div", { class: "side" }, choice.element, byDate),
+    /** What is chosen, by its id; of a schedule, by its run. */
+    async show(batchId) {
+      byDate.hidden = !schedule();
+      if (!batchId) return choice.show(null);
+      if (schedule()) {
+        const option = (await findRuns(schedule(), "")).find((one) => one.value === batchId);
+        if (option) return choice.show(option);
+      }
+      return choice.show(batchOption(await get(`/v1/scenario-batches/${batchId}`)));
+    },
+  };
+}

@@ -1,0 +1,71 @@
+// The table of a history: each run, what it lost, and why that moved since the run before.
+
+import { causesElement } from "./causes.js";
+import { lookOf, relativeText } from "./compare_summary.js";
+import { costElement } from "./costs.js";
+import { h } from "./dom.js";
+import { count, day, hours, moment, percent, signedHours } from "./format.js";
+import { t } from "./texts.js";
+
+/** For scenarios (`isTotal` false), or for totals of profiles and teams. */
+export function historyColumns(isTotal) {
+  const own = isTotal ? totalColumns() : scenarioColumns();
+  return [
+    { key: "when", label: t("compare.head_when"), head: true, cell: whenElement },
+    ...own,
+    { key: "lost", label: t("compare.head_month"), num: true, cell: (row) => hours(row.gpu_hours_lost_per_30_days) },
+    { key: "per_day", label: t("compare.head_day"), num: true, cell: (row) => hours(row.gpu_hours_lost_per_day) },
+    { key: "change", label: t("compare.difference"), num: true, cell: (row) => changeElement(row.change?.gpu_hours_lost_per_30_days) },
+    { key: "cost", label: t("compare.head_money"), num: true, cell: (row) => costElement(row.cost_of_loss_per_30_days, row.cost_status) },
+    { key: "cost_change", label: t("compare.cost_difference"), num: true, cell: (row) => moneyChange(row.change?.cost_of_loss_per_30_days, "difference") },
+    { key: "volume", label: t("compare.cost_volume_effect"), num: true, cell: (row) => moneyChange(row.change?.cost_of_loss_per_30_days, "volume_effect") },
+    { key: "price", label: t("compare.cost_price_effect"), num: true, cell: (row) => moneyChange(row.change?.cost_of_loss_per_30_days, "price_effect") },
+    { key: "causes", label: t("compare.causes"), cell: (row) => whyElement(row.change) },
+  ];
+}
+
+function whenElement(row) {
+  const text = row.run ? moment(row.run.scheduled_for) : moment(row.batch_created_at);
+  return h("a", { href: row.result_id ? `/results/${row.result_id}` : `/batches/${row.batch_id}` }, text);
+}
+
+function scenarioColumns() {
+  return [
+    { key: "scenario", label: t("compare.scenario"), cell: (row) => row.scenario },
+    { key: "batch", label: t("compare.head_batch"), cell: (row) => h("a", { href: `/batches/${row.batch_id}` }, row.batch_name) },
+    { key: "profile", label: t("compare.profile"), cell: (row) => (row.profile ? `${row.profile}@${row.profile_revision}` : t("compare.inline")) },
+    { key: "window", label: t("compare.head_window"), cell: (row) => t("compare.window_of", { from: day(row.start_on), days: count(row.period_days) }) },
+    { key: "gpus", label: t("compare.head_gpus"), num: true, cell: (row) => count(row.num_gpus) },
+    { key: "efficiency", label: t("compare.head_efficiency"), num: true, cell: (row) => percent(row.efficiency_fraction) },
+  ];
+}
+
+function totalColumns() {
+  return [
+    { key: "profile", label: t("compare.profile"), cell: (row) => row.profile ?? t("compare.whole") },
+    { key: "batch", label: t("compare.head_batch"), cell: (row) => h("a", { href: `/batches/${row.batch_id}` }, row.batch_name) },
+    { key: "items", label: t("compare.head_items"), num: true, cell: (row) => count(row.items) },
+    { key: "fraction", label: t("compare.head_fraction"), num: true, cell: (row) => percent(row.loss_fraction) },
+  ];
+}
+
+function changeElement(change) {
+  if (!change) return "";
+  return h("span", { class: lookOf(change.difference), title: relativeText(change.relative) }, signedHours(change.difference));
+}
+
+function moneyChange(cost, part) {
+  if (!cost) return "";
+  return h("span", { class: lookOf(cost[part]) }, costElement(cost[part], cost.status, { signed: true }));
+}
+
+/** Causes where a report has told them; what is known without one else. */
+function whyElement(change) {
+  if (!change) return h("span", { class: "quiet" }, t("compare.first_run"));
+  const marks = ["profile_revision_changed", "model_version_changed", "ideal_changed", "window_overlaps"]
+    .filter((name) => change[name])
+    .map((name) => h("span", { class: "tag" }, t(`compare.${name}_mark`)));
+  const told = change.causes_status === "told";
+  const causes = told ? causesElement(change.volume, change.rates) : h("span", { class: "quiet" }, t("compare.not_told"));
+  return h("div", { class: "why" }, causes, marks.length ? h("div", { class: "marks" }, marks) : null);
+}
