@@ -19,7 +19,8 @@ def loss_curve() -> Spec:
             "title": None,
             "values": {"expr": "x_ticks"},
             "labelExpr": "format(datum.value, ',')",
-            "labelOverlap": "greedy",
+            "labelOverlap": False,
+            "labelFlush": False,
             "grid": False,
         },
     }
@@ -47,6 +48,8 @@ def history() -> Spec:
             "title": None,
             "values": {"expr": "x_ticks"},
             "labelExpr": "x_labels[indexof(x_ticks, datum.value)]",
+            "labelOverlap": False,
+            "labelFlush": False,
             "grid": False,
         },
     }

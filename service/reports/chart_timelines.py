@@ -79,9 +79,10 @@ def _time(field: str) -> Spec:
         "axis": {
             "orient": "top",
             "title": None,
-            "tickCount": {"expr": "max(2, floor(width / 90))"},
+            "tickCount": {"expr": "max(2, floor(width / 100))"},
             "tickSize": 4,
             "labelFlush": True,
+            "labelExpr": "format(datum.value, ',.10~g') + ' ms'",
         },
     }
 
@@ -112,7 +113,13 @@ def _bands(kinds: dict[str, str]) -> Spec:
 def _segments(kinds: dict[str, str]) -> Spec:
     return {
         "data": {"name": "segments"},
-        "mark": {"type": "rect", "cornerRadius": {"expr": "height > 12 * num_rows ? 2 : 0"}},
+        "mark": {
+            "type": "rect",
+            "cornerRadius": {"expr": "height > 12 * num_rows ? 2 : 0"},
+            # Neighbours of one kind are told apart.
+            "stroke": COLOURS["paper"],
+            "strokeWidth": {"expr": "height > 12 * num_rows ? min(0.75, width / 1000) : 0"},
+        },
         "encoding": {
             "x": _time("start"),
             "x2": {"field": "end"},

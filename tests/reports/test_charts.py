@@ -8,9 +8,11 @@ from service.reports.charts import (
     Spec,
     Width,
     bars,
+    page_bars,
     printable,
     shortened,
 )
+from tests.reports.drawn_charts import drawn, filled, marks, span, texts
 
 ROWS = [
     Bar("Held", 0.0, 100.0, "100", "held"),
@@ -62,6 +64,23 @@ def test_the_telephone_gets_the_same_bars_on_less_space() -> None:
     ]
     assert sizes == [770, 350]
     assert [row["end"] for row in values(wide)] == [row["end"] for row in values(narrow)]
+
+
+def test_a_page_fills_the_same_bars_by_itself() -> None:
+    rows = [
+        {"row": 0, "label": "Held", "start": 0, "end": 100, "text": "100", "tone": "held"},
+        {"row": 1, "label": "Slow", "start": 100, "end": 60, "text": "40", "tone": "loss"},
+    ]
+    rows[0]["next"] = 1
+    rows[1] |= {"low": 30, "high": 50}
+    for is_paired in (False, True):
+        spec = page_bars(connected=True, is_paired=is_paired)
+        (image,) = drawn(filled(spec, {"rows": rows}, {"to": 200}, width=400))
+        # From 0 to 200, which the page says: not the rows
+        assert [span(path)[::2] for path in marks(image, "rect")[0]] == [(0, 200), (120, 200)]
+        # The page has asked for no range where rows are paired
+        assert len(marks(image, "rect")) == (1 if is_paired else 3)
+        assert texts(image) == ["Held", "Slow", "100", "40"]
 
 
 def test_every_colour_means_one_thing() -> None:

@@ -8,39 +8,42 @@ const BOTTOM = 24;
 
 /**
  * Points in order of x: `{rows: [{x, y, low?, high?}], draws?: [{x, y}], notes?: [{x, text}],
- * ticks: [{x, label}], yLabels, yFormat, isShare, tip(index)}`. `yLabels` are texts as long as the
+ * ticks: [{x, label}], yLabels, isShare, tip(index)}`. `yLabels` are texts as long as the
  * longest number of the axis; `isShare`: y is an efficiency, drawn downwards from 1.
  */
 export function lines(given, width) {
-  const { rows, draws = [], notes = [], ticks, yFormat, isShare = false } = given;
+  const { rows, draws = [], notes = [], ticks, isShare = false } = given;
   const xs = rows.map((row) => row.x);
   const [first, last] = xs.length ? [Math.min(...xs), Math.max(...xs)] : [1, 2];
   const [from, to] = first < last ? [first, last] : [first * 0.5 || -1, first * 2 || 1];
   const ys = [...rows, ...draws].flatMap((row) => [row.y, row.low ?? row.y, row.high ?? row.y]);
   const known = ys.filter((y) => y !== null && y !== undefined);
-  const left = Math.ceil(Math.max(...given.yLabels.map((text) => textWidth(text, FONT)))) + 14;
-  const right = 18;
+  const widest = Math.max(1, ...ticks.map((tick) => textWidth(tick.label, FONT)));
+  const labels = given.yLabels.map((text) => textWidth(text, FONT) + 14);
+  const left = Math.ceil(Math.max(widest / 2, ...labels));
+  const right = Math.max(18, Math.ceil(widest / 2));
   const plot = Math.max(40, width - left - right);
   const height = width < 480 ? 210 : 250;
-  const shown = thinned(ticks, plot);
+  const shown = thinned(ticks, plot, widest);
   return {
     datasets: {
       rows: rows.map(({ x, y }) => ({ x, y })),
       ranges: rows.filter((row) => row.low !== null && row.low !== undefined),
-      draws,
+      // A history has none.
+      ...(given.draws ? { draws } : {}),
       notes: notes.map((note, key) => ({ ...note, key, align: sideOf(note.x, given, from, to) })),
     },
     width: plot,
     height,
     padding: { left, right, top: TOP, bottom: BOTTOM },
     signals: {
+      ...endsOf(known, isShare),
       x_from: from,
       x_to: to,
       x_ticks: shown.map((tick) => tick.x),
       x_labels: shown.map((tick) => tick.label),
-      y_format: yFormat,
+      y_format: isShare ? ".2~%" : Math.max(0, ...known) >= 10_000 ? "~s" : ",.6~g",
       is_share: isShare,
-      ...endsOf(known, isShare),
     },
     spots: (view) => {
       const places = xs.map((x) => left + view.scale("x")(x));
@@ -62,8 +65,7 @@ function endsOf(ys, isShare) {
 }
 
 /** So many ticks that their labels do not touch. */
-function thinned(ticks, plot) {
-  const widest = Math.max(1, ...ticks.map((tick) => textWidth(tick.label, FONT)));
+function thinned(ticks, plot, widest) {
   const every = Math.max(1, Math.ceil(ticks.length / Math.max(1, Math.floor(plot / (widest + 18)))));
   return ticks.filter((tick, place) => place % every === 0);
 }

@@ -78,7 +78,8 @@ export function laterChart(place, name, draw, failed) {
       if (wanted.data !== data) return await chart.update(wanted.data, wanted.words);
     } catch (error) {
       place.hidden = true;
-      failed(error);
+      console.error(error);
+      failed();
     } finally {
       isDrawing = false;
     }

@@ -14,7 +14,7 @@ export function historyChart(element, rows) {
   const parts = frame(element);
   const failed = () => parts.note(t("charts.not_drawn"));
   const volume = laterChart(parts.place, "history", drawChart, failed);
-  const moneyHead = h("h3", { hidden: true }, t("charts.history_money"));
+  const moneyHead = h("h3", { hidden: true });
   const moneyPlace = h("div", { class: "chart", hidden: true });
   parts.place.before(h("h3", {}, t("charts.history_hours")));
   parts.place.after(moneyHead, moneyPlace);
@@ -52,6 +52,7 @@ export function historyChart(element, rows) {
     moneyHead.hidden = priced.length === 0;
     if (!priced.length) return cost.hide();
     const last = priced[priced.length - 1].cost_of_loss_per_30_days;
+    moneyHead.textContent = t("charts.history_money", { currency: last.currency });
     const amount = (run) => Number(run.cost_of_loss_per_30_days.amount);
     return cost.show(drawing(priced, amount, "888.8M"), {
       title: t("charts.history_money_title", { currency: last.currency }),
@@ -78,7 +79,6 @@ function drawing(runs, value, longest) {
     rows: runs.map((run) => ({ x: run.x, y: value(run) })),
     notes: notesOf(runs),
     ticks: runs.map((run) => ({ x: run.x, label: day(dayOf(run)) })),
-    yFormat: "~s",
     yLabels: [longest],
     tip: (index) => tipOf(runs[index]),
   };

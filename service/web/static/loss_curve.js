@@ -6,11 +6,11 @@ import { fill, h } from "./dom.js";
 import { count, hours, number, percent } from "./format.js";
 import { t } from "./texts.js";
 
-// What is drawn: the field of a row and of its draw, how a value is written, and on the axis.
+// What is drawn: the field of a row and of its draw, how a value is written.
 const MEASURES = {
-  share: { field: "efficiency_fraction", shown: (value) => percent(value, 1), format: ".0%", isShare: true },
-  day: { field: "gpu_hours_lost_per_day", shown: hours, format: "~s" },
-  window: { field: "gpu_hours_lost", shown: hours, format: "~s", low: "gpu_hours_lost_p10", high: "gpu_hours_lost_p90" },
+  share: { field: "efficiency_fraction", shown: (value) => percent(value, 1), isShare: true },
+  day: { field: "gpu_hours_lost_per_day", shown: hours },
+  window: { field: "gpu_hours_lost", shown: hours, low: "gpu_hours_lost_p10", high: "gpu_hours_lost_p90" },
 };
 
 /**
@@ -94,8 +94,7 @@ function drawing(rows, own, how) {
     ticks,
     isLog: true,
     isShare: how.isShare === true,
-    yFormat: how.format,
-    yLabels: how.isShare ? ["100%"] : ["888.8M"],
+    yLabels: how.isShare ? ["100 %"] : ["888.8M"],
     tip: (index) => tipOf(rows.filter((row) => isKnown(row[how.field]))[index], how),
   };
 }

@@ -82,7 +82,7 @@ function rowsOf(timeline) {
     return {
       label: isMarked ? `▸ ${name}` : name,
       text: t("charts.stage_text", { idle: ms(stage.idle_ms) }),
-      short: ms(stage.idle_ms),
+      short: t("charts.some_ms", { ms: ms(stage.idle_ms) }),
       isMarked,
       segments: stage.operations.map((one) => ({ ...spanOf(one), name: nameOf(one), told: toldOf(one) })),
     };
