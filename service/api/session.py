@@ -36,8 +36,7 @@ TAG = "Sessions"
 PATH = "/v1/session"
 NOBODY = SessionOut(is_open=False, signed_in=False)
 POINTER = "/key"
-# What was shown to one person is not kept for the next one at the same browser.
-FORGET = {"Cache-Control": "no-store", "Clear-Site-Data": '"cache"'}
+UNSTORED = {"Cache-Control": "no-store"}
 
 SIGN_IN = Contract(
     operation_id="sign_in",
@@ -71,7 +70,7 @@ SIGN_IN = Contract(
 async def read_session(request: ApiRequest) -> ApiResponse:
     """Answer with who it is."""
     refuse_query(request)
-    return json_answer(await _found(request), headers={"Cache-Control": "no-store"})
+    return json_answer(await _found(request), headers=UNSTORED)
 
 
 @operation("POST", PATH, SIGN_IN)
@@ -96,7 +95,7 @@ async def sign_in(request: ApiRequest) -> ApiResponse:
         request, lambda c: web_sessions.open_session(c, actor, hours=hours, now=now)
     )
     request.state.session_expires_at = opened.expires_at
-    headers = {"Set-Cookie": set_cookie(request.scope, opened.token), **FORGET}
+    headers = {"Set-Cookie": set_cookie(request.scope, opened.token), **UNSTORED}
     return json_answer(await _described(request, actor), status=201, headers=headers)
 
 
@@ -119,7 +118,7 @@ async def sign_out(request: ApiRequest) -> ApiResponse:
     if session_token(request.scope) is not None:
         refuse_foreign_page(request.scope)
         await _close(request)
-    return empty_answer(204, headers={"Set-Cookie": clear_cookie(request.scope), **FORGET})
+    return empty_answer(204, headers={"Set-Cookie": clear_cookie(request.scope), **UNSTORED})
 
 
 async def _close(request: ApiRequest) -> None:

@@ -30,11 +30,7 @@ export async function ask(method, path, { body, headers = {}, signal, text = fal
     },
     body: body === undefined || isFile ? body : JSON.stringify(body),
   });
-  if (answer.status === 401 && path !== "/v1/session") {
-    const here = location.pathname + location.search + location.hash;
-    location.assign(`/sign-in?next=${encodeURIComponent(here)}`);
-    return new Promise(() => {});
-  }
+  if (answer.status === 401 && path !== "/v1/session") return goToSignIn();
   if (!answer.ok) throw new Problem(answer.status, await problemOf(answer));
   if (answer.status === 204) return { data: null, status: 204, headers: answer.headers };
   return {
@@ -42,6 +38,13 @@ export async function ask(method, path, { body, headers = {}, signal, text = fal
     status: answer.status,
     headers: answer.headers,
   };
+}
+
+/** Leave for the sign-in page, which leads back; it never returns. */
+export function goToSignIn() {
+  const here = location.pathname + location.search + location.hash;
+  location.assign(`/sign-in?next=${encodeURIComponent(here)}`);
+  return new Promise(() => {});
 }
 
 export async function get(path, options = {}) {

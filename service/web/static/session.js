@@ -1,16 +1,22 @@
 // Who looks at the page, and what they may do.
 
-import { ask } from "./api.js";
+import { ask, goToSignIn } from "./api.js";
 
 let asked;
 
 /**
  * `{is_open, signed_in, name, role, team, scopes}`: `is_open` while no key exists, and everybody may
- * do all; without a key of a closed service `signed_in` is false and there are no scopes.
+ * do all. A visitor of a closed service goes to sign in, where `signed_in` is false.
  */
 export function session() {
-  asked ??= ask("GET", "/v1/session").then((answer) => answer.data);
+  asked ??= ask("GET", "/v1/session").then(({ data }) => {
+    return data.is_open || data.signed_in || isForVisitors() ? data : goToSignIn();
+  });
   return asked;
+}
+
+function isForVisitors() {
+  return document.body.matches(".page-sign_in, .page-missing");
 }
 
 /** Whether it is still the same person, asked anew: they may have signed out in another tab. */
