@@ -112,7 +112,7 @@ def test_a_timeline_of_1000_gpus_stays_responsive(page: Page, base_url: str) -> 
         "&variability.persistent.cv=0.02&rows=1000",
     )
     expect(page.locator("#gpu-timeline svg").first).to_be_visible(timeout=20_000)
-    page.wait_for_function("Number(document.documentElement.dataset.completed) > 0")
+    expect(page.locator("html")).to_have_attribute("data-completed", "1", timeout=20_000)
     elapsed = page.evaluate(
         """async () => {
           const root = document.documentElement;
@@ -233,16 +233,19 @@ def test_a_scenario_becomes_a_profile_and_a_batch(browser: Browser, base_url: st
         dialog.get_by_label("GPU type").fill("H100-SXM")
         dialog.get_by_role("button", name="Save").click()
         expect(dialog.get_by_role("link", name="from-the-page@1")).to_be_visible()
-        dialog.get_by_role("button", name="Close").click()
         stored = httpx.get(f"{base_url}/v1/cluster-profiles/from-the-page").json()
         assert stored["defaults"]["num_gpus"] == 512
         assert stored["defaults"]["slow_groups"][0]["speed_fraction"] == 0.7
 
+        # The profile is a base like the start values.
+        page.goto(f"{base_url}/?profile=from-the-page&compute_ms=150")
+        expect(field(page, "num_gpus")).to_have_value("512")
+        expect(page.get_by_label("Based on")).to_have_value("from-the-page@1")
         page.get_by_role("button", name="Post as batch").click()
         dialog = page.get_by_role("dialog")
         dialog.get_by_label("Name", exact=True).fill("from the page")
         dialog.get_by_label("Largest cluster").fill("1024")
-        with page.expect_navigation(url=re.compile("/batches/[0-9a-f-]{36}$")):
-            dialog.get_by_role("button", name="Post").click()
-        batch = httpx.get(f"{base_url}/v1/scenario-batches/{page.url.rsplit('/', 1)[1]}").json()
-        assert (batch["name"], batch["points_total"]) == ("from the page", 8)
+        dialog.get_by_role("button", name="Post").click()
+        page.wait_for_url(re.compile("/batches/[0-9a-f-]{36}$"))
+        batch = f"{base_url}/v1/scenario-batches/{page.url.rsplit('/', 1)[1]}"
+        assert httpx.get(batch).json()["points_total"] == 8

@@ -127,9 +127,9 @@ export function numberControl(store, given) {
   return {
     element,
     path,
-    show(value) {
-      // What is being typed stays as it is.
-      if (document.activeElement !== field) showValue(typeof value === "number" ? value : null);
+    show(value, isWhole = false) {
+      // What is being typed stays as it is, unless all is replaced.
+      if (isWhole || document.activeElement !== field) showValue(typeof value === "number" ? value : null);
       showPlace(typeof value === "number" ? value : null);
     },
   };

@@ -91,7 +91,8 @@ function framed(section, body) {
   return h("fieldset", { class: "section", "data-section": section.name }, h("legend", {}, title), body);
 }
 
-/** Put all sections into `place`; `show()` brings them up to date with the store. */
+/** Put all sections into `place`; `show()` brings them up to date with the store, `show(true)` the
+ * field that is being typed in as well. */
 export function scenarioSections(place, store) {
   const built = SECTIONS.map((section) => {
     const body = h("div", {});
@@ -114,7 +115,7 @@ export function scenarioSections(place, store) {
     one.isPlain = isPlain;
   }
   return {
-    show() {
+    show(isWhole = false) {
       for (const one of built) {
         const shape = JSON.stringify(one.section.shape(store.scenario, store));
         if (shape !== one.shape) {
@@ -122,7 +123,7 @@ export function scenarioSections(place, store) {
           rebuild(one);
         }
         if (one.section.state) unfold(one);
-        for (const control of one.controls) control.show?.(control.path ? store.valueAt(control.path) : null);
+        for (const control of one.controls) control.show?.(control.path ? store.valueAt(control.path) : null, isWhole);
       }
     },
   };

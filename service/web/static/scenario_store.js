@@ -2,17 +2,20 @@
 
 import { START, at, copied, put } from "./scenario_state.js";
 
+/** No profile: the start values of the page. */
+export const BLANK = Object.freeze({ profile: null, slug: null, defaults: START, document: null });
+
 /**
  * `change` moves one number (a slider's tick), `reshape` what the scenario consists of, `replace`
- * all of it. Listeners get `{isShape}`; `settle` tells those who wait for a change to be over.
+ * all of it. Listeners get `{isShape, isWhole}`; `settle` tells those who wait for a change to be over.
  */
 export function scenarioStore() {
   const listeners = [];
   const settlers = [];
   const store = {
     scenario: copied(START),
-    /** `{profile: "slug@1" | null, name, defaults, pricing}` */
-    base: { profile: null, name: null, defaults: START, pricing: null },
+    /** `{profile: "slug@1" | null, slug, defaults, document}`: what the address is relative to. */
+    base: BLANK,
     price: { mode: "none" },
     rows: 16,
     /** The scenario with all defaults written out, as the API last answered it. */
@@ -39,7 +42,7 @@ export function scenarioStore() {
     },
     replace(scenario) {
       store.scenario = copied(scenario);
-      tell({ isShape: true });
+      tell({ isShape: true, isWhole: true });
     },
     settle() {
       for (const settler of settlers) settler();

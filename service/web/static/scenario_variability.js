@@ -69,7 +69,7 @@ function simple(store) {
       element,
       path: cv.path,
       // No source is no spread.
-      show: (value) => cv.show(value ?? 0),
+      show: (value, isWhole) => cv.show(value ?? 0, isWhole),
     },
   ];
 }

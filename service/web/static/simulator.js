@@ -9,8 +9,7 @@ import { showBounds } from "./scenario_bounds.js";
 import { loadPresets } from "./scenario_communication.js";
 import { choiceControl } from "./scenario_controls.js";
 import { scenarioSections } from "./scenario_sections.js";
-import { START } from "./scenario_state.js";
-import { scenarioStore } from "./scenario_store.js";
+import { BLANK, scenarioStore } from "./scenario_store.js";
 import { followAddress, profileBase } from "./simulator_address.js";
 import { figures, wholeHours } from "./simulator_figures.js";
 import { pictures } from "./simulator_pictures.js";
@@ -37,14 +36,14 @@ counts.completed = "0";
 byId("sections").append(price.element);
 form.addEventListener("submit", (event) => event.preventDefault());
 byId("reset").addEventListener("click", () => {
-  store.base = { profile: null, slug: null, defaults: START, document: null };
+  store.base = BLANK;
   store.price = { mode: "none" };
-  store.replace(START);
+  store.replace(BLANK.defaults);
   store.settle();
 });
 
-function show() {
-  sections.show();
+function show(isWhole) {
+  sections.show(isWhole);
   price.show();
   base.show();
 }
@@ -142,7 +141,8 @@ const base = (() => {
   }
   async function choose(reference) {
     try {
-      store.base = reference ? await profileBase(reference) : { profile: null, slug: null, defaults: START, document: null };
+      store.base = reference ? await profileBase(reference) : BLANK;
+      price.match(store.base.document);
       store.replace(store.base.defaults);
       store.settle();
     } catch (problem) {
@@ -166,8 +166,8 @@ byId("figures").after(
   h("p", { id: "refused", class: "advice", hidden: true }, t("simulator.refused")),
   h("div", { id: "warnings", class: "advice", hidden: true }),
 );
-store.onChange(({ isShape }) => {
-  if (isShape) show();
+store.onChange(({ isShape, isWhole }) => {
+  if (isShape) show(isWhole);
 });
 simulation(store, screen);
 presets(store);

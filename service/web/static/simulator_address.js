@@ -2,13 +2,13 @@
 
 import { Problem, ask, get } from "./api.js";
 import { byId, fill, h, settled } from "./dom.js";
-import { START, copied, readQuery, writeQuery } from "./scenario_state.js";
+import { copied, readQuery, writeQuery } from "./scenario_state.js";
+import { BLANK } from "./scenario_store.js";
 import { readPrice, writePrice } from "./simulator_price.js";
 import { t } from "./texts.js";
 
 const SETTLED_MS = 500;
 const MOST_ROWS = 1000;
-const NO_BASE = { profile: null, slug: null, defaults: START, document: null };
 
 export function addressOf(store) {
   const query = new URLSearchParams();
@@ -31,7 +31,7 @@ export async function profileBase(reference) {
 /** `{base, scenario, price, rows, faults}`: what is refused is replaced by the base's, and said. */
 async function read(query) {
   const faults = [];
-  let base = NO_BASE;
+  let base = BLANK;
   if (query.get("profile")) {
     try {
       base = await profileBase(query.get("profile"));
@@ -98,7 +98,8 @@ export async function followAddress(store, problemOf) {
       store.replace(scenario);
     } catch (problem) {
       problemOf(problem);
-      store.replace(START);
+      store.base = BLANK;
+      store.replace(BLANK.defaults);
     } finally {
       isFollowing = false;
     }

@@ -6,6 +6,7 @@ import { byId, fill, h } from "./dom.js";
 import { count, ms, number, percent } from "./format.js";
 import { showProblem } from "./problems.js";
 import { START } from "./scenario_state.js";
+import { BLANK } from "./scenario_store.js";
 import { wholeHours } from "./simulator_figures.js";
 import { t } from "./texts.js";
 
@@ -164,7 +165,7 @@ export function presets(store) {
   });
 
   async function show(preset) {
-    store.base = { profile: null, name: null, defaults: START, pricing: null };
+    store.base = BLANK;
     store.replace({ ...START, ...preset.shown });
     store.settle();
     press(preset.name);

@@ -134,6 +134,14 @@ export function priceSection(store) {
   }
   return {
     element,
+    /** A profile says which GPUs it has: their rate is taken where nothing else was chosen. */
+    match(profile) {
+      const found = profile && (rates ?? []).filter((one) => one.gpu_type === profile.gpu_type);
+      const own = found?.find((one) => (one.cost_center ?? null) === profile.cost_center) ?? found?.[0];
+      if (own && store.price.mode === "none") {
+        store.price = { mode: "rates", gpu_type: own.gpu_type, cost_center: own.cost_center, currency: own.currency };
+      }
+    },
     async load() {
       rates = await storedRates();
       shape = null;

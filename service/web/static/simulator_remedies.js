@@ -59,7 +59,9 @@ export function remedies(store) {
     button.disabled = true;
     list.setAttribute("aria-busy", "true");
     try {
-      const body = { scenario: copied(store.scenario), ...priceFields(store.price) };
+      // Remedies are priced by stored rates only: a typed price is left out.
+      const priced = store.price.mode === "rates" ? priceFields(store.price) : {};
+      const body = { scenario: copied(store.scenario), ...priced };
       const { data } = await ask("POST", "/v1/evaluations/remedies", { body });
       shown = true;
       const hasMoney = data.cost_status === "priced" || data.cost_status === "partly_priced";
@@ -70,7 +72,7 @@ export function remedies(store) {
           ? h("p", { class: "empty" }, t("simulator.no_remedies"))
           : h(
               "div",
-              { class: "scroll", tabindex: 0, role: "region", "aria-label": t("simulator.remedies") },
+              { class: "scroll", tabindex: 0, role: "region", "aria-label": t("simulator.remedies_caption") },
               h(
                 "table",
                 {},

@@ -5,12 +5,13 @@
 // request that takes long is ended, because its picture would be of long ago.
 
 import { ask } from "./api.js";
-import { settled } from "./dom.js";
 import { copied } from "./scenario_state.js";
 import { priceFields } from "./simulator_price.js";
 
 const QUICK = ["spread", "causes", "quantiles"];
 const REST_MS = 250;
+// An answer that took long is asked for later: who only pauses does not make the service compute it.
+const LONGEST_REST_MS = 1_500;
 const LONG_MS = 400;
 
 /** The body of an evaluation of what the store holds now. */
@@ -32,6 +33,8 @@ export function simulation(store, show) {
   let later = null;
   let frame = 0;
   let refused = -1;
+  let restMs = REST_MS;
+  let timer;
 
   async function mean() {
     frame = 0;
@@ -66,6 +69,7 @@ export function simulation(store, show) {
     const control = new AbortController();
     later = control;
     const { signal } = control;
+    const since = performance.now();
     try {
       const body = evaluationBody(store);
       const scenario = body.scenario;
@@ -77,6 +81,7 @@ export function simulation(store, show) {
           : show.timeline(null),
       ];
       const ended = await Promise.allSettled(asked);
+      restMs = Math.min(LONGEST_REST_MS, Math.max(REST_MS, (performance.now() - since) / 4));
       const failed = ended.find((one) => one.status === "rejected" && one.reason.name !== "AbortError");
       if (turn !== store.turn) return;
       if (failed) show.problem(failed.reason);
@@ -85,7 +90,10 @@ export function simulation(store, show) {
       if (later === control) later = null;
     }
   }
-  const resting = settled(rest, REST_MS);
+  function resting() {
+    clearTimeout(timer);
+    timer = setTimeout(rest, restMs);
+  }
 
   store.onChange(() => {
     later?.abort();
