@@ -2,29 +2,8 @@
 
 import { h } from "./dom.js";
 import { exact } from "./format.js";
-import { language, t } from "./texts.js";
-
-const WALL = new Intl.DateTimeFormat(language, {
-  weekday: "short",
-  day: "numeric",
-  month: "short",
-  year: "numeric",
-  hour: "2-digit",
-  minute: "2-digit",
-  timeZone: "UTC",
-});
-
-/** "2026-10-25T02:30:00+02:00" as wall time with its offset: the API's, whatever this browser knows. */
-export function localTime(local) {
-  const [, wall, offset] = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.\d+)?(Z|[+-]\d\d:\d\d(?::\d\d)?)?$/.exec(local) ?? [];
-  if (!wall) return local;
-  const shown = WALL.format(new Date(`${wall}Z`));
-  return offset ? `${shown} (UTC${offset === "Z" ? "" : offset.replace("-", "\u2212")})` : shown;
-}
-
-export function utcTime(at) {
-  return h("time", { datetime: at, title: at }, WALL.format(new Date(at)));
-}
+import { t } from "./texts.js";
+import { localTime, utcTime } from "./wall_time.js";
 
 /** The table of an answer of `occurrences` or of a preview. */
 export function occurrenceTable(found, caption) {

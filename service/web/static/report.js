@@ -3,11 +3,11 @@
 import { ask, withQuery } from "./api.js";
 import { announce, byId, fill, h } from "./dom.js";
 import { count, hours, money, momentElement, percent, signedHours, signedMoney, signedPercent } from "./format.js";
-import { localTime } from "./occurrence_list.js";
 import { showProblem } from "./problems.js";
 import { budgetTag, reportState } from "./report_states.js";
 import { attempt, confirmed, onlyWith } from "./submit.js";
 import { language, named, t } from "./texts.js";
+import { localTime } from "./wall_time.js";
 
 const id = decodeURIComponent(location.pathname.split("/").at(-1));
 const ADDRESS = `/v1/reports/${encodeURIComponent(id)}`;

@@ -5,13 +5,13 @@ import { create, get, withQuery } from "./api.js";
 import { byId, fill, h, settled } from "./dom.js";
 import { fieldset, hint } from "./form.js";
 import { moment, momentElement } from "./format.js";
-import { localTime } from "./occurrence_list.js";
 import { showProblem } from "./problems.js";
 import { reportState } from "./report_states.js";
 import { may } from "./session.js";
 import { onlyWith, onSubmit } from "./submit.js";
 import { table } from "./table.js";
 import { named, t } from "./texts.js";
+import { localTime } from "./wall_time.js";
 
 const REPORTS = "/v1/reports";
 const STATES = ["queued", "running", "succeeded", "failed"];

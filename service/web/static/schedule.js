@@ -4,7 +4,7 @@ import { asked, onMoved, setAsked } from "./address.js";
 import { ask, create, get, withQuery } from "./api.js";
 import { announce, byId, fill, h } from "./dom.js";
 import { count, exact, hours, money, momentElement } from "./format.js";
-import { localTime, occurrenceTable, utcTime } from "./occurrence_list.js";
+import { occurrenceTable } from "./occurrence_list.js";
 import { showProblem } from "./problems.js";
 import { backfills } from "./schedule_backfills.js";
 import { scheduleForm } from "./schedule_form.js";
@@ -12,6 +12,7 @@ import { runLedger } from "./schedule_runs.js";
 import { may } from "./session.js";
 import { attempt, confirmed, onlyWith, onSubmit } from "./submit.js";
 import { counted, named, t } from "./texts.js";
+import { localTime, utcTime } from "./wall_time.js";
 
 const slug = decodeURIComponent(location.pathname.split("/").at(-1));
 const ADDRESS = `/v1/schedules/${encodeURIComponent(slug)}`;

@@ -4,11 +4,11 @@ import { ask, create, get, withQuery } from "./api.js";
 import { announce, byId, fill, h } from "./dom.js";
 import { fieldset, hint } from "./form.js";
 import { count, day, exact, number } from "./format.js";
-import { localTime } from "./occurrence_list.js";
 import { runState } from "./run_states.js";
 import { attempt, onSubmit } from "./submit.js";
 import { table } from "./table.js";
 import { named, t } from "./texts.js";
+import { localTime } from "./wall_time.js";
 
 const LOOK_MS = 2000;
 const RUNNING = ["running", "canceling"];

@@ -76,7 +76,7 @@ export function scheduleForm(circumstances) {
     running = new AbortController();
     try {
       const { data } = await ask("POST", "/v1/schedule-previews", { body: { cron, zone }, signal: running.signal });
-      fill(preview, h("details", { open: true }, h("summary", {}, t("schedules.preview")), occurrenceTable(data, t("schedules.preview_caption"))));
+      fill(preview, h("details", { open: true }, h("summary", {}, t("schedules.preview")), occurrenceTable(data, t("schedules.preview_of", { cron: data.cron }))));
     } catch (problem) {
       // The fields themselves are marked when the form is sent.
       if (problem instanceof Problem) {

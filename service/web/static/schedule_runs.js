@@ -4,11 +4,11 @@ import { asked, onMoved, setAsked } from "./address.js";
 import { ask, get, withQuery } from "./api.js";
 import { h } from "./dom.js";
 import { count, exact } from "./format.js";
-import { localTime, utcTime } from "./occurrence_list.js";
 import { budgetTag, runState } from "./run_states.js";
 import { attempt } from "./submit.js";
 import { table } from "./table.js";
 import { named, t } from "./texts.js";
+import { localTime, utcTime } from "./wall_time.js";
 
 const UNFINISHED = ["due", "running", "reporting"];
 const STATES = [...UNFINISHED, "succeeded", "partially_failed", "failed", "canceled", "misfired", "skipped", "replaced"];

@@ -3,13 +3,13 @@
 import { asked, onMoved, setAsked } from "./address.js";
 import { create, get, withQuery } from "./api.js";
 import { byId, fill, h } from "./dom.js";
-import { localTime, utcTime } from "./occurrence_list.js";
 import { runState } from "./run_states.js";
 import { scheduleForm } from "./schedule_form.js";
 import { may } from "./session.js";
 import { onlyWith, onSubmit } from "./submit.js";
 import { table } from "./table.js";
 import { t } from "./texts.js";
+import { localTime, utcTime } from "./wall_time.js";
 
 const SCHEDULES = "/v1/schedules";
 const EXAMPLE = {

@@ -1,0 +1,26 @@
+// Moments of schedules: in the zone that the API says, and in UTC.
+
+import { h } from "./dom.js";
+import { language } from "./texts.js";
+
+const WALL = new Intl.DateTimeFormat(language, {
+  weekday: "short",
+  day: "numeric",
+  month: "short",
+  year: "numeric",
+  hour: "2-digit",
+  minute: "2-digit",
+  timeZone: "UTC",
+});
+
+/** "2026-10-25T02:30:00+02:00" as wall time with its offset: the API's, whatever this browser knows. */
+export function localTime(local) {
+  const [, wall, offset] = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.\d+)?(Z|[+-]\d\d:\d\d(?::\d\d)?)?$/.exec(local) ?? [];
+  if (!wall) return local;
+  const shown = WALL.format(new Date(`${wall}Z`));
+  return offset ? `${shown} (UTC${offset === "Z" ? "" : offset.replace("-", "\u2212")})` : shown;
+}
+
+export function utcTime(at) {
+  return h("time", { datetime: at, title: at }, WALL.format(new Date(at)));
+}
