@@ -21,12 +21,14 @@ let numbered = 0;
 export async function drawChart(element, name, data, { title, description = "", width = null }) {
   const { embed, specs } = await (asked ??= load());
   const about = `chart-about-${(numbered += 1)}`;
-  const drawing = h("div", { class: "drawing", role: "img", "aria-label": title, "aria-describedby": about });
+  // Vega writes roles of its own on the element that it draws into.
+  const inner = h("div", { "aria-hidden": "true" });
+  const drawing = h("div", { class: "drawing", role: "img", "aria-label": title, "aria-describedby": about }, inner);
   const told = h("p", { class: "unseen", id: about }, description);
   element.classList.add("chart");
   fill(element, drawing, told);
   const spec = JSON.parse(specs[name]);
-  const { view } = await embed(drawing, spec, options());
+  const { view } = await embed(inner, spec, options());
   const layout = LAYOUTS[name];
   const pointer = follow(drawing, () => spots);
   let current = data;
