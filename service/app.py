@@ -17,6 +17,7 @@ from service.api import (
     batches,
     communication,
     comparisons,
+    curve,
     deletions,
     deliveries,
     docs,
@@ -61,6 +62,7 @@ from service.web.missing import missing_page, wants_page
 
 ROUTES: tuple[Iterable[HTTPRouteHandler], ...] = (
     evaluations.routes,
+    curve.routes,
     solve.routes,
     timeline.routes,
     remedies.routes,

@@ -174,6 +174,21 @@ EVALUATIONS: dict[str, Any] = {
     },
 }
 
+CURVES: dict[str, Any] = {
+    "the loss of every step that varies by 5 %, against the number of GPUs": {
+        "scenario": VARIED,
+        "leave_out": ["spread"],
+    },
+    "against how slow one GPU of 1 024 is": {
+        "scenario": SCENARIO,
+        "axis": {
+            "path": "slow_groups.0.speed_fraction",
+            "range": {"start": 0.5, "stop": 1.0, "step": 0.1},
+        },
+        "single_draw": False,
+    },
+}
+
 TIMELINES: dict[str, Any] = {
     "8 stages and 4 micro-batches": {"scenario": EIGHT_STAGES},
     "the slowest replica, with a slow GPU at its last stage and jitter": {

@@ -1,14 +1,15 @@
 """One scenario, answered at once; nothing is stored."""
 
-from collections.abc import Collection, Mapping
-from typing import Annotated, Any, Literal
+from collections.abc import Collection, Iterable, Mapping
+from typing import Annotated, Any, Literal, Protocol
 
 import msgspec
+import numpy as np
 from msgspec import Meta
 from numpy.typing import NDArray
 
 from service.db.engine import Connection
-from service.errors import FieldFault, InvalidError
+from service.errors import Fault, FieldFault, InvalidError
 from service.jobs.actors import Actor
 from service.jobs.batch_documents import (
     Notice,
@@ -62,6 +63,18 @@ LeaveOut = Annotated[
         + " ".join(f"`{part}`: {', '.join(names)}." for part, names in PART_COLUMNS.items()),
     ),
 ]
+
+
+class AboutScenario(Protocol):
+    """A request about a scenario, inline or of a profile."""
+
+    @property
+    def scenario(self) -> dict[str, Any] | None:
+        """Inline, if it is."""
+
+    @property
+    def overrides(self) -> dict[str, Any]:
+        """Of single values."""
 
 
 class EvaluationIn(TypedPriceIn, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -173,7 +186,7 @@ def answer(resolved: Resolved) -> EvaluationOut:
     """
     scenario, document = resolved.scenario, resolved.document
     inputs = columns_of(scenario)
-    _refuse_too_many_draws(inputs, document)
+    refuse_too_many_draws(inputs, document)
     _refuse_long(inputs, document)
     columns = evaluate(inputs, **wanted_of(document.leave_out)).columns
     ranks, left_out = _ranks(scenario, document.ranks_limit)
@@ -207,18 +220,18 @@ def _ranks(scenario: Scenario, limit: int) -> tuple[RankDraw | None, list[Notice
         return None, [Notice(pointer="/ranks_limit", code="ranks_not_drawn", detail=detail)]
 
 
-def _refuse_too_many_draws(inputs: Columns, document: EvaluationIn) -> None:
+def refuse_too_many_draws(inputs: Columns, document: AboutScenario) -> None:
     """A spread that is sampled more often than an answer at once has time for."""
     lasting = is_active(inputs, "persistent") | is_active(inputs, "node")
-    draws = int(inputs["draws"][0])
-    if not lasting[0] or draws <= MOST_DRAWS:
+    draws = int(np.where(lasting, inputs["draws"], 0).max())
+    if draws <= MOST_DRAWS:
         return
     detail = (
         f"{draws} draws take too long for an answer at once, at most {MOST_DRAWS} do not; post the "
         "scenario as a batch"
     )
     problem = Problem(pointer="/draws", code="too_many_draws", detail=detail)
-    raise _refused([problem], document)
+    raise refused([problem], document)
 
 
 def _refuse_long(inputs: Columns, document: EvaluationIn) -> None:
@@ -227,7 +240,7 @@ def _refuse_long(inputs: Columns, document: EvaluationIn) -> None:
     try:
         refuse_long_recursions(inputs, 1 + families)
     except InvalidScenario as error:
-        raise _refused(error.problems, document) from error
+        raise refused(error.problems, document) from error
 
 
 def result_of(columns: Mapping[str, NDArray[Any]]) -> ResultColumns:
@@ -246,7 +259,7 @@ def _sensitivity(resolved: Resolved) -> SensitivityOut | None:
     except InvalidScenario as error:
         of_scenario = [fault for fault in error.problems if fault.pointer == "/draws"]
         if of_scenario:
-            raise _refused(of_scenario, resolved.document) from error
+            raise refused(of_scenario, resolved.document) from error
         faults = [
             FieldFault(pointer=f"/sensitivity{fault.pointer}", code=fault.code, detail=fault.detail)
             for fault in error.problems
@@ -258,10 +271,11 @@ def _decoded(base: dict[str, Any], document: EvaluationIn) -> Scenario:
     try:
         return decode_scenario(apply_overrides(base, document.overrides))
     except InvalidScenario as error:
-        raise _refused(error.problems, document) from error
+        raise refused(error.problems, document) from error
 
 
-def _refused(faults: Any, document: EvaluationIn) -> InvalidError:
+def refused(faults: Iterable[Fault], document: AboutScenario) -> InvalidError:
+    """Point at the parts of the request that the faults of its scenario came from."""
     inline = document.scenario is not None
     errors = [placed(fault, document.overrides, inline=inline) for fault in faults]
     return InvalidError(

@@ -11,7 +11,7 @@ from collections.abc import Callable
 import numpy as np
 
 from service.model.active import HOURS_PER_DAY
-from service.model.distributions import Distribution, Law, law_and_shape
+from service.model.distributions import Distribution, Law, LogNormal, Normal, law_and_shape
 from service.model.fields import Scenario
 from service.model.laws.law import Floats
 from service.model.slowest.barrier import SMALLEST_CV
@@ -22,7 +22,8 @@ TRANSIENT, PERSISTENT, NODE, REPLICA, COMMON, SPIKES, EPISODES, JITTER = range(1
 """Numbers of the sources in the generator's key; each source has its own, for ever."""
 
 CHUNK_RANKS = 1 << 18
-# Above so many, a table of quantiles is cheaper than the quantiles.
+# Above so many, a table of quantiles is cheaper than the quantiles, unless they are those of the
+# normal distribution.
 MANY_RANKS = 100_000
 
 
@@ -91,12 +92,14 @@ def _multiply(
         # A normal factor of a large cv is below 0 once in thousands; no compute time is.
         drawn = np.maximum(quantile(upper_uniforms(seed, source, start, stop)), 0)
         ranks = slice(start * shared_by, stop * shared_by)
-        factors[ranks] *= np.repeat(drawn, shared_by)[: len(factors[ranks])]
+        if shared_by > 1:
+            drawn = np.repeat(drawn, shared_by)[: len(factors[ranks])]
+        factors[ranks] *= drawn
 
 
 def factor_quantile(law: Law, shape: Floats, num_draws: int) -> Callable[[Floats], Floats]:
     """The factor of the uniform number q: exact, or from a table that agrees within 1e-10."""
     shape = np.maximum(shape, np.array([[SMALLEST_CV], [0.0]]))
-    if num_draws > MANY_RANKS:
+    if num_draws > MANY_RANKS and law not in (Normal, LogNormal):
         return QuantileTable(law, shape).upper_quantile
     return lambda q: law.upper_quantile(q, shape)

@@ -242,6 +242,10 @@ REQUESTS: dict[str, Request] = {
         own=lambda _: ("POST", "/v1/evaluations", {"json": {"scenario": SCENARIO}}),
         foreign=lambda world: ("POST", "/v1/evaluations", {"json": {"profile": world.slug}}),
     ),
+    "evaluate_curve": Request(
+        own=lambda _: ("POST", "/v1/evaluations/curve", {"json": {"scenario": SCENARIO}}),
+        foreign=lambda world: ("POST", "/v1/evaluations/curve", {"json": {"profile": world.slug}}),
+    ),
     "solve_scenario": Request(
         own=lambda _: (
             "POST",

@@ -44,6 +44,7 @@ ALLOWED: dict[str, frozenset[str] | str] = {
     "list_workers": ALL,
     "get_meta": ALL,
     "evaluate_scenario": ALL,
+    "evaluate_curve": ALL,
     "solve_scenario": ALL,
     "draw_timeline": ALL,
     "evaluate_remedies": ALL,
@@ -230,6 +231,7 @@ def test_objects_of_another_team_are_as_absent_ones(service: Service, operation:
     # A body that names an absent profile is refused by its place in the body.
     in_body = operation in {
         "evaluate_scenario",
+        "evaluate_curve",
         "solve_scenario",
         "draw_timeline",
         "evaluate_remedies",

@@ -45,7 +45,7 @@ expected-statuses = [400, 401, 403, 428, 431]
 # They take the scenario of POST /v1/evaluations, whose every field has its boundary values there;
 # here the whole of it once more would double the time. What is theirs alone is in test_bounds.py.
 [[operations]]
-include-path-regex = "^/v1/evaluations/(remedies|solve|timeline|pipeline-search)$"
+include-path-regex = "^/v1/evaluations/(curve|remedies|solve|timeline|pipeline-search)$"
 
 [operations.phases.coverage]
 enabled = false

@@ -6,6 +6,7 @@ Source: model page, section 3 (128 nodes x 8 GPUs, .04 x .03: 1.163968).
 """
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -20,6 +21,9 @@ from service.model.slowest.rank_law import copies_of, edges_of, middle_of, shift
 # Where two copies of a law meet, the logarithm of survival has a bend: shorter panels there; more
 # copies cut each other's panels already.
 _PARTS_OF_PANEL = {2: 3, 3: 2}
+
+
+_Rows = tuple[tuple[float, ...], ...]
 
 
 class Blocks(NamedTuple):
@@ -52,10 +56,7 @@ class Copies(NamedTuple):
 
 def sharing(outer: Source, parts: Blocks, compositions: Floats, copies: Copies) -> Blocks:
     """Blocks of these compositions, each of whole parts, that share one more factor."""
-    part_size = parts.compositions[0].sum()
-    sizes = np.array(
-        [row.sum() / part_size * probabilities(parts.compositions, row) for row in compositions]
-    )
+    sizes = _parts_of_blocks(_rows(parts.compositions), _rows(compositions))
     # The commonest part of a block is at least an even share of it.
     inner = from_lowest(parts.kinds, float(sizes.sum(axis=1).min()) / len(parts.compositions[0]))
 
@@ -63,6 +64,22 @@ def sharing(outer: Source, parts: Blocks, compositions: Floats, copies: Copies) 
         return mixed_blocks(outer, inner, sizes, v)
 
     return Blocks(compositions, copies.kinds(survivals))
+
+
+@lru_cache
+def _parts_of_blocks(parts: _Rows, blocks: _Rows) -> Floats:
+    """(blocks, parts) how many parts of each composition to expect in each block."""
+    of_parts = np.array(parts)
+    part_size = of_parts[0].sum()
+    found = np.array(
+        [row.sum() / part_size * probabilities(of_parts, row) for row in np.array(blocks)]
+    )
+    found.flags.writeable = False
+    return found
+
+
+def _rows(compositions: Floats) -> _Rows:
+    return tuple(map(tuple, compositions.tolist()))
 
 
 def tabulated(blocks: Blocks, copies: Copies) -> Blocks:

@@ -30,7 +30,7 @@ _NODES_OF_PANEL = 28
 _FEW_SEGMENTS, _PANELS = 2, 4
 # Part of the panels for where survival changes; the rest is for the normal density between.
 _CHANGING = 0.8
-_TILE = 1 << 15
+_TILE = 1 << 14
 _TINY = float(np.finfo(np.float64).tiny)
 
 
@@ -92,9 +92,22 @@ def mixed_blocks(outer: Source, inner: Kinds, sizes: Floats, v: Floats) -> Float
     for tile in _tiles(rule.num_nodes, v):
         tail, logs, weights = rule.at(v[tile])
         rates = rate_of(inner.survivals(v[tile] - logs))
+        if len(sizes) * rates[0].size <= _TILE:
+            # Few values: what takes time is the calls.
+            found[:, tile] = tail + _means_exceeding(rates, sizes, weights)
+            continue
         for block, of_kind in enumerate(sizes):
             found[block, tile] = tail + _mean_exceeding(rates, of_kind, weights)
     return found
+
+
+def _means_exceeding(rates: Floats, sizes: Floats, weights: Floats) -> Floats:
+    """`_mean_exceeding` of all blocks, (blocks, rows, points)."""
+    total = np.einsum("bk,knrp->bnrp", -sizes, rates)
+    np.expm1(total, out=total)
+    total *= weights
+    means: Floats = -total.sum(axis=1)
+    return means
 
 
 def _mean_exceeding(rates: Floats, numbers: Floats, weights: Floats) -> Floats:

@@ -31,7 +31,7 @@ _MIDDLE = 3.0
 _PARTS_WITH_PIECES = 4
 _PANELS = 8
 # Values at a time of a sum over pieces.
-_TILE = 1 << 15
+_TILE = 1 << 14
 
 
 class RankLaw(NamedTuple):
@@ -53,14 +53,21 @@ class RankLaw(NamedTuple):
 
     def survivals(self, v: Floats) -> Floats:
         """(classes, *v.shape): P(log of a GPU's factor > v)."""
+        if v.size * len(self.log_mean) <= _TILE:
+            # Few values: what takes time is the calls.
+            shifts = self.log_mean.reshape(len(self.log_mean), *(1,) * (v.ndim - 1), v.shape[-1])
+            return self._survival(v - shifts)
         return np.stack([self._survival(v - log_mean) for log_mean in self.log_mean])
 
     def _survival(self, v: Floats) -> Floats:
-        survival = self.plain(v)
         if self.spikes is None:
-            return survival
+            return self.plain(v)
         probability = self.spikes.probability
-        spiked = self.plain(v - np.log(self.spikes.slowdown))
+        spiked = v - np.log(self.spikes.slowdown)
+        if v.size <= _TILE:
+            survival, spiked = self.plain(np.stack([v, spiked]))
+        else:
+            survival, spiked = self.plain(v), self.plain(spiked)
         mixed: Floats = (1 - probability) * survival + probability * spiked
         return mixed
 

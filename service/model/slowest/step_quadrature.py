@@ -135,7 +135,10 @@ def nodes_of(steps: Steps) -> Nodes:
     few = _NODES_ALONE if panels == 1 else _NODES_OF_PANEL
     rule = mapped_legendre(few if panels <= _MANY_PANELS else _NODES_OF_MANY)
     width = breaks[1:] - breaks[:-1]
-    v = breaks[:-1, np.newaxis] + width[:, np.newaxis] * rule.nodes[:, np.newaxis]
+    # Breaks below the tightened end are that end: nothing lies between them.
+    long = (width > 0).any(axis=1)
+    width, breaks = width[long], breaks[:-1][long]
+    v = breaks[:, np.newaxis] + width[:, np.newaxis] * rule.nodes[:, np.newaxis]
     weights = np.exp(v) * width[:, np.newaxis] * rule.weights[:, np.newaxis]
     v, weights = (values.reshape(-1, breaks.shape[1]) for values in (v, weights))
     return Nodes(v, weights, steps.above(v))
