@@ -60,6 +60,10 @@ def test_a_preflight_of_a_named_origin_is_answered(shared: Client) -> None:
     assert "access-control-allow-credentials" not in answer.headers
 
 
+def test_a_page_varies_by_all_that_it_depends_on(shared: Client) -> None:
+    assert shared.get("/rates").headers["vary"] == "Accept-Language, Cookie, Origin"
+
+
 def test_a_named_origin_reads_and_changes(shared: Client, problem_of: ProblemOf) -> None:
     headers = {"Origin": BI, "Sec-Fetch-Site": "cross-site"}
     read = shared.get("/v1/meta", headers=headers)

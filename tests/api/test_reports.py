@@ -145,6 +145,12 @@ def test_the_page_may_show_its_own_style_and_nothing_else(
         f"default-src 'none'; style-src {hashes}; base-uri 'none'; form-action 'none'; "
         "frame-ancestors 'self'; sandbox"
     )
+    # By its own service's pages, and by nothing else
+    assert page.headers["x-frame-options"] == "SAMEORIGIN"
+    assert (
+        client.get(kept["content_url"], params={"format": "json"}).headers["x-frame-options"]
+        == "DENY"
+    )
     assert "<script" not in page.text
     assert 'style="' not in page.text
     assert re.findall(r'(?:src|href)="(?!#)', page.text) == []
