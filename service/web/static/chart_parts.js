@@ -66,6 +66,8 @@ export function laterChart(place, name, draw, failed) {
   let isDrawing = false;
   let isOver = false;
 
+  place.classList.add("waiting");
+
   async function show(data, words) {
     wanted = { data, words };
     place.hidden = false;
@@ -74,6 +76,7 @@ export function laterChart(place, name, draw, failed) {
     isDrawing = true;
     try {
       chart = await draw(place, name, data, words);
+      place.classList.remove("waiting");
       if (isOver) return chart.destroy();
       if (wanted.data !== data) return await chart.update(wanted.data, wanted.words);
     } catch (error) {

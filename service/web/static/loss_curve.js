@@ -14,16 +14,16 @@ const MEASURES = {
 };
 
 /**
- * Draw what `/v1/evaluations/curve` answered; `{update(curve, own?), destroy()}`. `own` is the
- * scenario's own number of GPUs, which is marked: that of the answer where there is none.
+ * Draw what `/v1/evaluations/curve` answered; `{update(the same), destroy()}`. `own`, beside its rows, is
+ * the scenario's own number of GPUs, which is marked.
  */
-export function lossCurve(element, curve, own = null) {
+export function lossCurve(element, curve) {
   const parts = frame(element);
   const chart = laterChart(parts.place, "loss_curve", drawChart, () => parts.note(t("charts.not_drawn")));
   const choice = h("div", { class: "chart-switch", role: "group", "aria-label": t("charts.curve_switch") });
   element.prepend(choice);
   let measure = "share";
-  let shown = { curve, own };
+  let shown = curve;
 
   function choose(next) {
     measure = next;
@@ -32,7 +32,7 @@ export function lossCurve(element, curve, own = null) {
   }
 
   function show() {
-    const { rows } = shown.curve;
+    const { rows } = shown;
     const known = rows.filter((row) => row.failure === null || row.failure === undefined);
     const failed = rows.length - known.length;
     parts.note(failed ? t("charts.curve_failed", { count: count(failed) }) : "");
@@ -57,11 +57,11 @@ export function lossCurve(element, curve, own = null) {
       last: count(last.value),
       high: how.shown(last[how.field]),
     });
-    return chart.show(drawing(known, shown.own ?? shown.curve.scenario?.num_gpus ?? null, how), { title: t(`charts.curve_title_${measure}`), description });
+    return chart.show(drawing(known, shown.own, how), { title: t(`charts.curve_title_${measure}`), description });
   }
 
-  function update(next, itsOwn = null) {
-    shown = { curve: next, own: itsOwn };
+  function update(next) {
+    shown = next;
     return show();
   }
 

@@ -63,7 +63,7 @@ export function pictures(store) {
       current("causes");
     },
     async curve(answer) {
-      await growth.show(answer);
+      await growth.show({ ...answer, own: store.valueAt("num_gpus") });
       current("growth");
     },
     async timeline(answer) {
