@@ -66,6 +66,8 @@ def test_moving_the_slider_by_keyboard_shows_the_loss_of_1024_gpus(
         page.keyboard.press("ArrowRight")
     expect(field(page, "num_gpus")).to_have_value("1024")
     expect(slider).to_have_attribute("aria-valuetext", "1,024 GPUs")
+    # Bounds are those of the API's document.
+    expect(field(page, "num_gpus")).to_have_attribute("max", "10000000")
     expect(figure(page, "efficiency")).to_have_text("76.13%")
     expect(figure(page, "lost_day")).to_have_text("5,867")
     expect(figure(page, "lost_window")).to_have_text("176,008")
@@ -160,13 +162,16 @@ def test_what_an_address_says_wrong_is_said_and_not_used(browser: Browser, base_
         open_simulator(
             page,
             base_url,
-            "?num_gpus=many&load_ms=-4&compute_ms=150&__proto__.x=1&%3Cb%3E=1&pipeline.stages=3",
+            "?num_gpus=many&load_ms=-4&compute_ms=150&__proto__.x=1&constructor.x=1"
+            "&%3Cb%3E=1&pipeline.stages=3&price=free",
         )
         faults = page.locator("#address-faults")
         expect(faults).to_contain_text("num_gpus")
         expect(faults).to_contain_text("load_ms")
         expect(faults).to_contain_text("pipeline")
         expect(faults).to_contain_text("<b> cannot be read")
+        expect(faults).to_contain_text("constructor")
+        expect(faults).to_contain_text("price_per_gpu_hour.amount")
         expect(field(page, "num_gpus")).to_have_value("64")
         expect(field(page, "load_ms")).to_have_value("30")
         # What is right is used.

@@ -4,11 +4,12 @@ import { Problem, ask, get } from "./api.js";
 import { byId, fill, h, settled } from "./dom.js";
 import { copied, readQuery, writeQuery } from "./scenario_state.js";
 import { BLANK } from "./scenario_store.js";
-import { readPrice, writePrice } from "./simulator_price.js";
+import { priceFields, readPrice, writePrice } from "./simulator_price.js";
 import { t } from "./texts.js";
 
 const SETTLED_MS = 500;
 const MOST_ROWS = 1000;
+const MOST_LETTERS = 160;
 
 export function addressOf(store) {
   const query = new URLSearchParams();
@@ -42,38 +43,47 @@ async function read(query) {
   const found = readQuery(query, base.defaults);
   faults.push(...found.faults.map((name) => t("simulator.unreadable", { name })));
   const isAsked = [...query].length > 0;
-  const scenario = isAsked ? await sound(found.scenario, base.defaults, faults) : found.scenario;
+  const asked = { scenario: found.scenario, price: readPrice(query) };
+  const { scenario, price } = isAsked ? await sound(asked, base.defaults, faults) : asked;
   const rows = Number(query.get("rows") ?? 16);
   return {
     base,
     scenario,
-    price: readPrice(query),
+    price,
     rows: Number.isInteger(rows) && rows > 0 && rows <= MOST_ROWS ? rows : 16,
     faults,
   };
 }
 
 /** The scenario with what the API refuses put back; controls are only ever built of a valid one. */
-async function sound(given, defaults, faults) {
-  let scenario = given;
+async function sound(asked, defaults, faults) {
+  let { scenario, price } = asked;
   for (let round = 0; round < 3; round += 1) {
     try {
-      const body = { scenario, ranks_limit: 0, leave_out: ["spread", "causes", "quantiles"] };
+      const body = { scenario, ranks_limit: 0, leave_out: ["spread", "causes", "quantiles"], ...priceFields(price) };
       await ask("POST", "/v1/evaluations", { body });
-      return scenario;
+      return { scenario, price };
     } catch (problem) {
       if (!(problem instanceof Problem) || problem.status !== 422) throw problem;
       const refused = new Set();
       for (const { pointer, detail } of problem.errors) {
-        faults.push(`${pointer.replace("/scenario/", "").replaceAll("/", ".")}: ${detail}`);
-        refused.add(pointer.split("/")[2]);
+        faults.push(`${pointer.replace(/^\/(scenario\/)?/, "").replaceAll("/", ".")}: ${shortened(detail)}`);
+        const [, part, name] = pointer.split("/");
+        if (part === "scenario") refused.add(name);
+        else price = { mode: "none" };
       }
+      // A refusal of the whole scenario names no field: nothing of it can be kept.
+      if (refused.has(undefined)) scenario = {};
       const kept = Object.entries(scenario).filter(([name]) => !refused.has(name));
-      const restored = [...refused].filter((name) => name in defaults).map((name) => [name, copied(defaults[name])]);
+      const restored = [...refused].filter((name) => Object.hasOwn(defaults, name)).map((name) => [name, copied(defaults[name])]);
       scenario = Object.fromEntries([...kept, ...restored]);
     }
   }
-  return copied(defaults);
+  return { scenario: copied(defaults), price: { mode: "none" } };
+}
+
+function shortened(text) {
+  return text.length > MOST_LETTERS ? `${text.slice(0, MOST_LETTERS)}…` : text;
 }
 
 function showFaults(faults) {

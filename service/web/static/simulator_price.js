@@ -104,13 +104,13 @@ export function priceSection(store) {
     store.settle();
   }
   function pick(one) {
-    store.price = { mode: "rates", gpu_type: one.gpu_type, cost_center: one.cost_center, currency: one.currency };
+    store.price = { mode: "rates", gpu_type: one.gpu_type, cost_center: one.cost_center, currency: one.price_per_gpu_hour.currency };
     store.touched();
     store.settle();
   }
   function isPicked(one) {
     const { price } = store;
-    return one.gpu_type === price.gpu_type && (one.cost_center ?? null) === (price.cost_center ?? null) && one.currency === price.currency;
+    return one.gpu_type === price.gpu_type && (one.cost_center ?? null) === (price.cost_center ?? null) && one.price_per_gpu_hour.currency === price.currency;
   }
   function build() {
     const field = (id, label, input, hint) =>
@@ -139,7 +139,7 @@ export function priceSection(store) {
       const found = profile && (rates ?? []).filter((one) => one.gpu_type === profile.gpu_type);
       const own = found?.find((one) => (one.cost_center ?? null) === profile.cost_center) ?? found?.[0];
       if (own && store.price.mode === "none") {
-        store.price = { mode: "rates", gpu_type: own.gpu_type, cost_center: own.cost_center, currency: own.currency };
+        store.price = { mode: "rates", gpu_type: own.gpu_type, cost_center: own.cost_center, currency: own.price_per_gpu_hour.currency };
       }
     },
     async load() {
