@@ -19,6 +19,7 @@ from service.api.problems import answer_error
 from service.api.rate_limits import limit_fields
 from service.api.shown_requests import shown_path
 from service.api.tracing import assign_trace_id, describe_answer, request_span
+from service.api.turns import ClientGone
 from service.errors import TrainardError
 from service.jobs.spans import Span
 from service.settings import Settings
@@ -64,6 +65,9 @@ class GuardedApp(Litestar):
             try:
                 refuse_foreign(scope, self.state.settings)
                 await super().__call__(scope, receive, exchange.send)
+            except ClientGone:
+                # Nobody is there to be answered.
+                pass
             except Exception as error:
                 if exchange.status:
                     # The answer has begun: only breaking the connection says that it is broken.

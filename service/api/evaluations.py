@@ -50,7 +50,10 @@ async def evaluate_scenario(request: ApiRequest) -> ApiResponse:
         shows_no_costs(request)
     compute = partial(evaluations.answer, resolved)
     small = resolved.scenario.num_gpus <= INLINE_GPUS or not document.ranks_limit
-    answered = compute() if small and resolved.is_quick else await in_turn(request, compute)
+    if small and resolved.is_quick:
+        answered = compute()
+    else:
+        answered = await in_turn(request, compute, is_brief=resolved.is_brief)
     request.app.state.metrics.evaluations.inc()
     return json_answer(answered)
 

@@ -43,11 +43,21 @@ async def in_thread(work: Callable[[], T]) -> T:
     return await anyio.to_thread.run_sync(work)
 
 
-async def in_turn(request: ApiRequest, work: Callable[[], T]) -> T:
-    """Run work that takes seconds off the event loop: one at a time for each caller."""
+async def in_turn(request: ApiRequest, work: Callable[[], T], *, is_brief: bool = False) -> T:
+    """Run work that takes seconds off the event loop: one at a time for each caller.
+
+    The body is read, so that all there is to come from the client is that it goes: work that waits
+    is then dropped.
+    """
     turns: Turns = request.app.state.turns
     actor = actor_of(request)
-    return await turns.take(f"{actor.team_id} {actor.principal}", work)
+
+    async def gone() -> None:
+        while (await request.receive())["type"] != "http.disconnect":
+            pass
+
+    caller = f"{actor.team_id} {actor.principal}"
+    return await turns.take(caller, work, is_brief=is_brief, gone=gone)
 
 
 async def read(request: ApiRequest, use_case: Callable[[Connection], T]) -> T:

@@ -51,6 +51,8 @@ from service.model.results import COLUMNS
 from service.model.scenario import apply_overrides, decode_scenario, full
 
 MAX_RANKS = 4_096
+MOST_BRIEF_GPUS = 200_000
+"""More are drawn for longer than the rest takes."""
 
 
 Part = Literal["spread", "causes", "quantiles"]
@@ -143,9 +145,6 @@ class Resolved(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def is_quick(self) -> bool:
         """Whether the answer takes a millisecond or so: one source at most, and nothing beside."""
-        if self.scenario.pipeline is not None:
-            return False
-        waits = isinstance(self.scenario.synchronization, EveryStep | BackupWorkers)
         variability = self.scenario.variability
         sources = (
             variability.persistent,
@@ -156,7 +155,24 @@ class Resolved(msgspec.Struct, frozen=True, kw_only=True):
             variability.episodes,
         )
         asked = self.document.model_spread or self.document.sensitivity is not None
-        return waits and not asked and all(source is None for source in sources)
+        return self._waits_every_step and not asked and all(source is None for source in sources)
+
+    @property
+    def is_brief(self) -> bool:
+        """Whether it takes a blink: of steps that wait for all GPUs nothing but means."""
+        document = self.document
+        extras = (document.sensitivity, document.model_spread or None)
+        return (
+            {"spread", "causes", "quantiles"} <= set(document.leave_out)
+            and all(extra is None for extra in extras)
+            and self.scenario.num_gpus <= MOST_BRIEF_GPUS
+            and self._waits_every_step
+        )
+
+    @property
+    def _waits_every_step(self) -> bool:
+        waits = isinstance(self.scenario.synchronization, EveryStep | BackupWorkers)
+        return waits and self.scenario.pipeline is None
 
 
 def resolve_stored(connection: Connection, actor: Actor, document: EvaluationIn) -> Resolved:
