@@ -11,12 +11,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, Route, sync_playwright
+from playwright.sync_api import Browser, Page, Route, expect, sync_playwright
 
 from service.cli.child_service import running_service
 from tests.browser.seeded import Closed, Seeded, closed_copy, seed
 
 INSTALL = "apt-get update && apt-get install -y --no-install-recommends chromium"
+# Machines that run tests are slower than people wait
+expect.set_options(timeout=15_000)
 ARGUMENTS = [
     "--disable-gpu",
     "--disable-quic",
