@@ -48,12 +48,15 @@ export async function share(store) {
     ["batch", "batches:write", () => batchDialog(store)],
   ];
   const made = [];
+  const reasons = [];
   for (const [name, scope, work] of makers) {
     const made_ = button(name, work);
     made_.classList.add("primary");
     if (!(await may(scope))) {
       made_.disabled = true;
-      made_.title = t("common.not_permitted", { scope });
+      const id = `why-not-${name}`;
+      made_.setAttribute("aria-describedby", id);
+      reasons.push(h("p", { class: "hint", id }, `${t(`simulator.share_${name}`)}: ${t("common.not_permitted", { scope })}`));
     }
     made.push(made_);
   }
@@ -64,5 +67,5 @@ export async function share(store) {
     button("json", () => give("json", JSON.stringify(evaluationBody(store), null, 2))),
     ...made,
   );
-  place.after(shown);
+  place.after(...reasons, shown);
 }
