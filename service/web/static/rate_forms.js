@@ -54,7 +54,6 @@ export function correctionForm(form, done) {
   });
   return {
     async show(id) {
-      if (rate?.id === id) return;
       try {
         const answer = await ask("GET", `${RATES}/${encodeURIComponent(id)}`);
         rate = answer.data;

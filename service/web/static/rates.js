@@ -78,10 +78,12 @@ function closeParts() {
 }
 
 async function showParts(isFocused = false) {
-  for (const name of PARTS) byId(`part-${name}`).hidden = !asked().has(name) || !scopes.includes("costs:write");
-  for (const name of ["new", "import"]) byId(`open-${name}`).setAttribute("aria-expanded", String(!byId(`part-${name}`).hidden));
+  const mayWrite = scopes.includes("costs:write");
   const id = asked().get("correct");
-  if (id && scopes.includes("costs:write")) await correction.show(id);
+  // Before it is seen: what is typed already would be written over.
+  if (id && mayWrite) await correction.show(id);
+  for (const name of PARTS) byId(`part-${name}`).hidden = !asked().has(name) || !mayWrite;
+  for (const name of ["new", "import"]) byId(`open-${name}`).setAttribute("aria-expanded", String(!byId(`part-${name}`).hidden));
   const part = PARTS.find((name) => asked().has(name));
   if (isFocused && part) byId(`part-${part}`).querySelector("input, textarea")?.focus();
 }

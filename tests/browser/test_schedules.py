@@ -1,0 +1,98 @@
+"""Schedules on their pages: when they come, their ledger, and their faults."""
+
+from uuid import uuid4
+
+import httpx
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.browser.conftest import guarded_page
+from tests.browser.seeded import Seeded
+
+pytestmark = pytest.mark.browser
+SCHEDULES = "/v1/schedules"
+RUN_MS = 20_000
+
+
+def test_a_schedule_is_made_run_changed_and_deleted(page: Page, base_url: str) -> None:
+    slug = f"made-{uuid4().hex[:8]}"
+    page.goto(f"{base_url}/schedules?new=yes")
+    page.get_by_label("Slug").fill(slug)
+    page.get_by_label("Name", exact=True).fill("Every night")
+    page.get_by_label("Time zone").fill("Europe/Paris")
+    page.get_by_label("When (cron)").fill("15 3 * * 1")
+    preview = page.locator(".preview tbody tr")
+    expect(preview.first).to_contain_text("Mon,")
+    expect(preview.first).to_contain_text("03:15 AM (UTC+0")
+    expect(preview).to_have_count(20)
+    page.get_by_label("GPU-hours lost in 30 days").fill("20000")
+    page.get_by_role("button", name="Create the schedule").click()
+    expect(page.locator("h1")).to_contain_text("Every night")
+    address = f"{base_url}{SCHEDULES}/{slug}"
+    made = httpx.get(address).json()
+    assert (made["cron"], made["zone"]) == ("15 3 * * 1", "Europe/Paris")
+    assert made["budget"]["gpu_hours_lost_per_30_days"] == 20000
+
+    page.get_by_role("button", name="Run now").click()
+    row = page.locator("#runs tbody tr").first
+    expect(row.locator('[data-state="succeeded"]')).to_be_visible(timeout=RUN_MS)
+    expect(row.get_by_role("link", name="Report")).to_be_visible()
+
+    page.get_by_role("button", name="Pause").click()
+    expect(page.locator("#is-paused")).to_be_visible()
+    assert httpx.get(address).json()["paused"]
+    page.get_by_role("button", name="Resume").click()
+    expect(page.locator("#is-paused")).to_be_hidden()
+
+    page.get_by_role("button", name="Edit").click()
+    page.get_by_label("Missed slots").select_option(label="run none")
+    page.get_by_role("button", name="Save").click()
+    expect(page.locator("#facts")).to_contain_text("run none")
+    assert httpx.get(address).json()["misfire_policy"] == "skip"
+
+    page.get_by_role("button", name="Delete").click()
+    page.get_by_role("dialog").get_by_role("button", name="Delete").click()
+    expect(page).to_have_url(f"{base_url}/schedules")
+    assert httpx.get(address).status_code == 404
+
+
+def test_the_autumn_night_is_shown_in_local_time_and_utc(browser: Browser, seeded: Seeded) -> None:
+    """Schedules at 2 o'clock in Paris: on 2027-10-31 that wall time exists twice."""
+    with guarded_page(browser, seeded.url) as page:
+        page.goto(f"{seeded.url}/schedules/nightly?after=2027-10-30")
+        rows = page.locator("#occurrences tbody tr")
+        expect(rows.nth(0)).to_contain_text("Sun, Oct 31, 2027, 02:00 AM (UTC+02:00)")
+        expect(rows.nth(0)).to_contain_text("clocks go back")
+        expect(rows.nth(0).locator("time")).to_have_text("Sun, Oct 31, 2027, 12:00 AM")
+        expect(rows.nth(1)).to_contain_text("Mon, Nov 1, 2027, 02:00 AM (UTC+01:00)")
+        expect(rows.nth(1).locator("time")).to_have_text("Mon, Nov 1, 2027, 01:00 AM")
+        # The ledger has both runs of June 2024, with their reasons and reports.
+        ledger = page.locator("#runs tbody tr")
+        expect(ledger).to_have_count(2)
+        expect(ledger.first).to_contain_text("Sun, Jun 2, 2024, 02:00 AM (UTC+02:00)")
+        expect(ledger.first.get_by_role("link", name="Report")).to_have_attribute(
+            "href", f"/reports/{seeded.report}"
+        )
+        # A dry run of a backfill lists what it would do and stores nothing.
+        before = httpx.get(f"{seeded.url}{SCHEDULES}/nightly/backfills").json()
+        page.get_by_label("First day", exact=True).fill("2024-06-01")
+        page.get_by_label("Last day").fill("2024-06-04")
+        page.get_by_role("button", name="Dry run").click()
+        plan = page.locator("#backfill-plan")
+        expect(plan).to_contain_text("2 slots would run, 2 would be left as they are")
+        expect(plan.locator("tbody tr")).to_have_count(4)
+        assert httpx.get(f"{seeded.url}{SCHEDULES}/nightly/backfills").json() == before
+
+
+def test_the_faults_of_a_schedule_stand_at_their_fields(browser: Browser, seeded: Seeded) -> None:
+    with guarded_page(browser, seeded.url, refused=[422]) as page:
+        page.goto(f"{seeded.url}/schedules/nightly?edit=yes")
+        cron, batch = page.get_by_label("When (cron)"), page.get_by_label("Batch", exact=True)
+        cron.fill("61 2 * * *")
+        expect(page.locator(".preview .fault")).to_contain_text("61")
+        batch.fill('{"items": [{"custom_id": "a", "profile": "no-such-profile"}]}')
+        page.get_by_role("button", name="Save").click()
+        expect(cron).to_have_attribute("aria-invalid", "true")
+        expect(batch).to_have_attribute("aria-invalid", "true")
+        expect(cron).to_be_focused()
+    assert httpx.get(f"{seeded.url}{SCHEDULES}/nightly").json()["cron"] == "0 2 * * *"
