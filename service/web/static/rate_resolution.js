@@ -57,7 +57,7 @@ function answer(found) {
   const won = found.rate
     ? h("p", { class: "big" }, money(found.rate.price_per_gpu_hour), h("small", {}, ` ${t("rates.per_gpu_hour")}`))
     : h("p", { class: "big quiet" }, t("common.no_rate"));
-  const why = h("p", {}, h("strong", {}, named("rates.won_", found.code)), " ", h("span", { class: "quiet" }, found.detail));
+  const why = h("p", {}, h("strong", {}, named("rates.won_", found.code)), " ", h("span", { class: "quiet", lang: "en" }, found.detail));
   if (!found.lost.length) return [won, why];
   const lost = found.lost.map((one) =>
     h(
@@ -66,7 +66,7 @@ function answer(found) {
       h("strong", {}, money(one.rate.price_per_gpu_hour)),
       ` · ${one.rate.cost_center ?? t("rates.any")} · ${day(one.rate.valid_from)} – ${one.rate.valid_until ? day(one.rate.valid_until) : t("rates.open_end")} `,
       h("span", { class: "tag" }, named("rates.lost_", one.code)),
-      h("div", { class: "hint" }, one.detail),
+      h("div", { class: "hint", lang: "en" }, one.detail),
     ),
   );
   return [won, why, h("h3", {}, t("rates.lost")), h("ul", { class: "lost" }, lost)];

@@ -64,7 +64,7 @@ function showFacts() {
   ];
   fill(byId("facts"), facts.flatMap(([key, value]) => [h("dt", {}, t(`schedules.${key}`)), h("dd", {}, value)]));
   const warnings = schedule.warnings ?? [];
-  fill(byId("warnings"), warnings.map((one) => h("p", { class: "advice" }, one.detail)));
+  fill(byId("warnings"), warnings.map((one) => h("p", { class: "advice", lang: "en" }, one.detail)));
 }
 
 function baselineText(baseline) {

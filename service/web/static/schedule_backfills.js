@@ -33,7 +33,7 @@ export function backfills(place, form, { address, mayWrite, began }) {
     list = table(place, {
       columns: [
         { key: "days", label: t("schedules.days"), head: true, cell: (row) => `${day(row.first_on)} – ${day(row.last_on)}` },
-        { key: "state", label: t("schedules.became"), cell: (row) => h("div", {}, runState(row.state), row.held ? h("div", { class: "hint" }, row.held) : null) },
+        { key: "state", label: t("schedules.became"), cell: (row) => h("div", {}, runState(row.state), row.held ? h("div", { class: "hint", lang: "en" }, row.held) : null) },
         { key: "slots", label: t("schedules.slots"), num: true, cell: (row) => exact(row.slots) },
         { key: "runs", label: t("schedules.runs"), cell: runsOf },
         { key: "actions", label: t("schedules.actions"), cell: cancelOf },
@@ -87,13 +87,13 @@ export function backfills(place, form, { address, mayWrite, began }) {
         {},
         h("th", { scope: "row" }, localTime(one.local_time), one.dst ? h("span", { class: "tag warn" }, t(`schedules.dst_${one.dst}`)) : null),
         h("td", {}, h("span", { class: one.runs ? "tag good" : "tag" }, t(one.runs ? "schedules.runs_it" : "schedules.leaves_it"))),
-        h("td", {}, one.reason),
+        h("td", { lang: "en" }, one.reason),
       ),
     );
     const heads = ["slot", "became", "why"].map((key) => h("th", { scope: "col" }, t(`schedules.${key}`)));
     return [
       h("p", {}, h("strong", {}, sentence)),
-      [found.held, ...found.warnings.map((one) => one.detail)].filter(Boolean).map((text) => h("p", { class: "advice" }, text)),
+      [found.held, ...found.warnings.map((one) => one.detail)].filter(Boolean).map((text) => h("p", { class: "advice", lang: "en" }, text)),
       h("div", { class: "scroll plan", tabindex: "0", role: "region", "aria-label": sentence }, h("table", {}, h("thead", {}, h("tr", {}, heads)), h("tbody", {}, rows))),
     ];
   }

@@ -43,9 +43,9 @@ export function runLedger(place, filterPlace, { address, mayWrite, changed }) {
   }
 
   function becameOf(row) {
-    const reason = row.reason ? h("div", { class: "hint" }, row.reason) : null;
+    const reason = row.reason ? h("div", { class: "hint", lang: "en" }, row.reason) : null;
     const retry = row.attempt > 1 ? h("div", { class: "hint" }, t("schedules.attempt", { attempt: exact(row.attempt) })) : null;
-    return h("div", {}, runState(row.state), reason, retry, row.warnings.map((one) => h("div", { class: "hint" }, one.detail)));
+    return h("div", {}, runState(row.state), reason, retry, row.warnings.map((one) => h("div", { class: "hint", lang: "en" }, one.detail)));
   }
 
   function pointsOf(row) {
