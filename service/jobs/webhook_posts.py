@@ -166,6 +166,9 @@ def _watched(end: float) -> Iterator[Any]:
         if event == "connection.connect_tcp.complete":
             # A copy: TLS takes the socket itself over.
             sockets.append(info["return_value"].get_extra_info("socket").dup())
+            if time.monotonic() >= end:
+                # The timer may have found no connection yet.
+                stop()
 
     timer = threading.Timer(max(0.0, end - time.monotonic()), stop)
     timer.daemon = True

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from service.jobs import webhook_posts
-from service.jobs.webhook_posts import KEPT_BYTES, Posted, post
+from service.jobs.webhook_posts import KEPT_BYTES, Posted, _watched, post
 from tests.jobs.receivers import LOOPBACK, OK, Receiver, answer, certified, receiving
 
 PAYLOAD = b'{"type":"webhook.test"}'
@@ -121,6 +121,24 @@ def test_a_slow_answer_ends_with_the_time_whatever_drips(first: bytes) -> None:
         assert time.monotonic() - begun < 2
     assert not posted.is_delivered
     assert posted.error in {"no whole answer within 0.5 s", "the answer came too late"}
+
+
+def test_a_connection_made_after_the_time_is_ended_too() -> None:
+    """A busy machine: the timer goes off while the connection is still being made."""
+
+    class Stream:
+        def __init__(self, opened: socket.socket) -> None:
+            self.opened = opened
+
+        def get_extra_info(self, _: str) -> socket.socket:
+            return self.opened
+
+    ours, theirs = socket.socketpair()
+    with ours, theirs, _watched(time.monotonic()) as watch:
+        time.sleep(0.05)
+        watch("connection.connect_tcp.complete", {"return_value": Stream(ours)})
+        theirs.settimeout(5)
+        assert theirs.recv(1) == b""
 
 
 def test_a_server_that_says_nothing_ends_with_the_time() -> None:
