@@ -110,7 +110,7 @@ function profilesCard(summary) {
     h("h2", { id: "by-profile" }, title),
     h(
       "div",
-      { class: "scroll", tabindex: "0", role: "region", "aria-label": title },
+      { class: "scroll", tabindex: "0", role: "region", "aria-label": t("common.table_of", { name: title }) },
       h(
         "table",
         {},

@@ -95,7 +95,7 @@ export function allFigures({ result }, columns) {
     title,
     h(
       "div",
-      { class: "scroll", tabindex: "0", role: "region", "aria-label": title },
+      { class: "scroll", tabindex: "0", role: "region", "aria-label": t("common.table_of", { name: title }) },
       h("table", {}, h("thead", {}, h("tr", {}, heads)), bodies),
     ),
     left.length ? h("p", { class: "hint" }, t("results.not_computed", { names: left.map((column) => column.label).join(", ") })) : null,
