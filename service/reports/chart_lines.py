@@ -20,7 +20,7 @@ def loss_curve() -> Spec:
             "values": {"expr": "x_ticks"},
             "labelExpr": "format(datum.value, ',')",
             "labelOverlap": False,
-            "labelFlush": False,
+            "labelFlush": True,
             "grid": False,
         },
     }
@@ -49,7 +49,7 @@ def history() -> Spec:
             "values": {"expr": "x_ticks"},
             "labelExpr": "x_labels[indexof(x_ticks, datum.value)]",
             "labelOverlap": False,
-            "labelFlush": False,
+            "labelFlush": True,
             "grid": False,
         },
     }

@@ -1,8 +1,8 @@
 """Timelines as Vega-Lite dictionaries: rows of GPUs or of pipeline stages over time.
 
-Rows are numbers on a linear scale, not categories: a thousand of them are placed without a list of
-their names. A page fills `rows` (a label and a text for each) and `segments` (what is done from
-when to when); its parameters are those of the bars, and how many rows there are.
+Rows are placed in pixels, not by a list of their names: a thousand of them may be thinner than one.
+A page fills `rows` (a label and a text for each) and `segments` (what is done from when to when);
+its parameters are those of the bars, which time is shown, and how high rows are.
 """
 
 from service.reports.charts import COLOURS, FONT, SCHEMA, Spec, live_parameters
@@ -42,7 +42,7 @@ def _timeline(kinds: dict[str, str]) -> Spec:
         "padding": {"left": _GAP, "right": 0, "top": 26, "bottom": 2},
         "params": [
             *live_parameters(),
-            {"name": "num_rows", "value": 1},
+            {"name": "row_height", "value": 20},
             {"name": "begin", "value": 0},
             {"name": "end", "value": 1},
         ],
@@ -67,7 +67,7 @@ def _rows(field: str) -> Spec:
         "field": field,
         "type": "quantitative",
         "axis": None,
-        "scale": {"domain": [0, {"expr": "num_rows"}], "reverse": True, "nice": False},
+        "scale": {"domain": [0, {"expr": "height"}], "reverse": True, "nice": False},
     }
 
 
@@ -115,10 +115,10 @@ def _segments(kinds: dict[str, str]) -> Spec:
         "data": {"name": "segments"},
         "mark": {
             "type": "rect",
-            "cornerRadius": {"expr": "height > 12 * num_rows ? 2 : 0"},
+            "cornerRadius": {"expr": "row_height > 12 ? 2 : 0"},
             # Neighbours of one kind are told apart.
             "stroke": COLOURS["paper"],
-            "strokeWidth": {"expr": "height > 12 * num_rows ? min(0.75, width / 1000) : 0"},
+            "strokeWidth": {"expr": "row_height > 12 ? min(0.75, width / 1000) : 0"},
         },
         "encoding": {
             "x": _time("start"),

@@ -10,18 +10,18 @@ from service.reports.charts import COLOURS, Spec
 from tests.reports.drawn_charts import Rows, drawn, filled, marks, span, texts
 
 ROWS = [
-    {"key": 0, "row": 0.5, "label": "GPU 7", "text": "70 %", "is_marked": True},
-    {"key": 1, "row": 1.5, "label": "GPU 1", "text": "100 %", "is_marked": False},
+    {"key": 0, "row": 10, "label": "GPU 7", "text": "70 %", "is_marked": True},
+    {"key": 1, "row": 30, "label": "GPU 1", "text": "100 %", "is_marked": False},
 ]
 SEGMENTS = [
-    {"key": "a", "row": 0, "kind": "compute", "start": 10, "end": 60, "top": 0.1, "bottom": 0.9},
-    {"key": "b", "row": 1, "kind": "wait", "start": 50, "end": 60, "top": 1.1, "bottom": 1.9},
+    {"key": "a", "row": 0, "kind": "compute", "start": 10, "end": 60, "top": 2, "bottom": 18},
+    {"key": "b", "row": 1, "kind": "wait", "start": 50, "end": 60, "top": 22, "bottom": 38},
 ]
 NOTHING: dict[str, Rows] = {name: [] for name in ("rows", "segments", "bands", "marked", "names")}
 
 
 def timeline(spec: Spec, datasets: dict[str, Rows], begin: float = 0, end: float = 100) -> Spec:
-    signals = {"num_rows": 2, "begin": begin, "end": end}
+    signals = {"row_height": 20, "begin": begin, "end": end}
     return filled(spec, NOTHING | datasets, signals, width=200, height=40)
 
 
@@ -30,7 +30,7 @@ def images() -> list[str]:
     operation = {"key": "0.0", "row": 0, "kind": "backward_weight", "start": 40, "end": 80}
     bands = [
         {"row": row, "kind": "compute", "start": 0, "end": end}
-        for row, end in ((0, 50), (1, 30), (2, 30))
+        for row, end in ((0, 50), (20, 30), (40, 30))
     ]
     return drawn(
         timeline(
@@ -38,15 +38,15 @@ def images() -> list[str]:
             {
                 "rows": ROWS,
                 "segments": SEGMENTS,
-                "marked": [{"row": 0, "start": 0, "end": 100, "top": 0, "bottom": 1}],
+                "marked": [{"row": 0, "start": 0, "end": 100, "top": 0, "bottom": 20}],
             },
         ),
         timeline(gpu_timeline(), {"bands": bands}),
         timeline(
             pipeline_timeline(),
             {
-                "segments": [operation | {"top": 0, "bottom": 1}],
-                "names": [{"key": "0.0", "row": 0.5, "middle": 60, "name": "12"}],
+                "segments": [operation | {"top": 0, "bottom": 20}],
+                "names": [{"key": "0.0", "row": 10, "middle": 60, "name": "12"}],
             },
             begin=40,
             end=90,

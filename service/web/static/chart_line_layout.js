@@ -8,7 +8,7 @@ const BOTTOM = 24;
 
 /**
  * Points in order of x: `{rows: [{x, y, low?, high?}], draws?: [{x, y}], notes?: [{x, text}],
- * ticks: [{x, label}], yLabels, isShare, tip(index)}`. `yLabels` are texts as long as the
+ * ticks: [{x, label}], yLabels, isLog?, isShare?, tip(index)}`. `yLabels` are texts as long as the
  * longest number of the axis; `isShare`: y is an efficiency, drawn downwards from 1.
  */
 export function lines(given, width) {
@@ -18,20 +18,20 @@ export function lines(given, width) {
   const [from, to] = first < last ? [first, last] : [first * 0.5 || -1, first * 2 || 1];
   const ys = [...rows, ...draws].flatMap((row) => [row.y, row.low ?? row.y, row.high ?? row.y]);
   const known = ys.filter((y) => y !== null && y !== undefined);
-  const widest = Math.max(1, ...ticks.map((tick) => textWidth(tick.label, FONT)));
   const labels = given.yLabels.map((text) => textWidth(text, FONT) + 14);
-  const left = Math.ceil(Math.max(widest / 2, ...labels));
-  const right = Math.max(18, Math.ceil(widest / 2));
+  const left = Math.ceil(Math.max(...labels));
+  const right = 18;
   const plot = Math.max(40, width - left - right);
   const height = width < 480 ? 210 : 250;
-  const shown = thinned(ticks, plot, widest);
+  const share = given.isLog ? (x) => Math.log(x / from) / Math.log(to / from) : (x) => (x - from) / (to - from);
+  const shown = thinned(ticks, (x) => share(x) * plot, plot);
   return {
     datasets: {
       rows: rows.map(({ x, y }) => ({ x, y })),
       ranges: rows.filter((row) => row.low !== null && row.low !== undefined),
       // A history has none.
       ...(given.draws ? { draws } : {}),
-      notes: notes.map((note, key) => ({ ...note, key, align: sideOf(note.x, given, from, to) })),
+      notes: notes.map((note, key) => ({ ...note, key, align: sideOf(share(note.x)) })),
     },
     width: plot,
     height,
@@ -64,15 +64,23 @@ function endsOf(ys, isShare) {
   return { y_from: low < 0 ? -roundAbove(-low) : 0, y_to: high > 0 || low === 0 ? roundAbove(high) : 0 };
 }
 
-/** So many ticks that their labels do not touch. */
-function thinned(ticks, plot, widest) {
-  const every = Math.max(1, Math.ceil(ticks.length / Math.max(1, Math.floor(plot / (widest + 18)))));
-  return ticks.filter((tick, place) => place % every === 0);
+/** Those ticks whose labels do not touch, and the last one; those at the ends stay within the axis. */
+function thinned(ticks, place, plot) {
+  const spanOf = (tick) => {
+    const room = textWidth(tick.label, FONT);
+    const begin = Math.min(Math.max(place(tick.x) - room / 2, 0), plot - room);
+    return { tick, begin, end: begin + room };
+  };
+  const shown = [];
+  for (const span of ticks.map(spanOf)) {
+    if (!shown.length || span.begin >= shown[shown.length - 1].end + 12) shown.push(span);
+    else if (span.tick === ticks[ticks.length - 1] && shown.length > 1) shown.splice(-1, 1, span);
+  }
+  return shown.map(({ tick }) => tick);
 }
 
 /** A word stands beside its line on the side where there is room. */
-function sideOf(x, given, from, to) {
-  const share = given.isLog ? Math.log(x / from) / Math.log(to / from) : (x - from) / (to - from);
+function sideOf(share) {
   return share < 0.25 ? "left" : share > 0.75 ? "right" : "center";
 }
 

@@ -19,7 +19,7 @@ let numbered = 0;
  * - `width`: in px; without one it follows the element.
  */
 export async function drawChart(element, name, data, { title, description = "", width = null }) {
-  const { embed, specs } = await (asked ??= load());
+  const { embed, specs } = await library();
   const about = `chart-about-${(numbered += 1)}`;
   // Vega writes roles of its own on the element that it draws into.
   const inner = h("div", { "aria-hidden": "true" });
@@ -84,9 +84,13 @@ export async function drawChart(element, name, data, { title, description = "", 
   };
 }
 
-/** Ask for library and charts before the first one is drawn. */
-export function prepareCharts() {
-  asked ??= load();
+/** Library and charts, asked for once; after a failure again. */
+function library() {
+  asked ??= load().catch((error) => {
+    asked = undefined;
+    throw error;
+  });
+  return asked;
 }
 
 function place(view, { datasets, signals = {}, width, height = null, padding }) {
@@ -108,7 +112,6 @@ function script(address) {
   return new Promise((resolve, reject) => {
     const element = h("script", { src: address, onload: resolve });
     element.addEventListener("error", () => {
-      asked = undefined;
       reject(new Error(`${address} cannot be loaded`));
     });
     document.head.append(element);
@@ -140,3 +143,6 @@ function numberLocale() {
     percent: language === "fr" ? "\u202f%" : "%",
   };
 }
+
+// Who imports this will draw: the library comes while they ask for what to draw.
+library().catch(() => {});

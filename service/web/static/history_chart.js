@@ -3,7 +3,7 @@
 import { frame, laterChart } from "./chart_parts.js";
 import { drawChart } from "./charts.js";
 import { h } from "./dom.js";
-import { day, hours, money, NOTHING } from "./format.js";
+import { day, hours, moment, money, NOTHING } from "./format.js";
 import { t } from "./texts.js";
 
 /**
@@ -74,11 +74,18 @@ function dayOf(run) {
   return new Date(run.x).toISOString().slice(0, 10);
 }
 
+/** Days, or moments where a day has several runs. */
+function ticksOf(runs) {
+  const days = runs.map(dayOf);
+  const isDaily = new Set(days).size === days.length;
+  return runs.map((run, place) => ({ x: run.x, label: isDaily ? day(days[place]) : moment(new Date(run.x).toISOString()) }));
+}
+
 function drawing(runs, value, longest) {
   return {
     rows: runs.map((run) => ({ x: run.x, y: value(run) })),
     notes: notesOf(runs),
-    ticks: runs.map((run) => ({ x: run.x, label: day(dayOf(run)) })),
+    ticks: ticksOf(runs),
     yLabels: [longest],
     tip: (index) => tipOf(runs[index]),
   };
