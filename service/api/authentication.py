@@ -34,6 +34,8 @@ OPEN_CHECK_S: Final = 0.2
 MAX_TOKEN_LENGTH: Final = 16_384
 # What proxies add to requests, beside X-Forwarded-…
 FORWARDING: Final = frozenset(("forwarded", "via", "x-real-ip"))
+# The problem of what a proxy sends while no key exists
+FORWARDED: Final = "forwarded-while-open"
 # Where the scope of a request names the key whose use is to be noted after the answer
 _USED_KEY: Final = "trainard_used_key"
 
@@ -197,5 +199,5 @@ def _refuse_forwarded(request: ApiRequest) -> None:
             raise ForbiddenError(
                 f"the header {name} says that a proxy sent this, but no key exists yet: "
                 "trainard key create --role admin",
-                problem="forwarded-while-open",
+                problem=FORWARDED,
             )

@@ -6,6 +6,7 @@ from functools import partial
 from litestar.handlers import HTTPRouteHandler
 
 from service.api.answers import empty_answer, json_answer
+from service.api.authentication import FORWARDED
 from service.api.bodies import read_body
 from service.api.contract import Answer, ApiRequest, ApiResponse, Contract, operation
 from service.api.gate import AccessGate
@@ -137,7 +138,12 @@ async def _found(request: ApiRequest) -> SessionOut:
         return NOBODY
     try:
         actor = await authenticator.actor(request)
-    except (UnauthenticatedError, ForbiddenError):
+    except UnauthenticatedError:
+        return NOBODY
+    except ForbiddenError as error:
+        if error.problem == FORWARDED:
+            # Signing in would not help: it must be told.
+            raise
         return NOBODY
     return await _described(request, actor)
 

@@ -75,6 +75,8 @@ def test_an_open_service_needs_nobody(client: Client, problem_of: ProblemOf) -> 
     assert found == {**NOBODY, "is_open": True, "scopes": list(SCOPES)}
     refused = client.post(PATH, json={"key": f"trn_{'0' * 16}_{WRONG_SECRET}"}, headers=OURS)
     problem_of(refused, "no-key-needed")
+    forwarded = client.get(PATH, headers={"X-Forwarded-For": "192.0.2.7"})
+    problem_of(forwarded, "forwarded-while-open")
     # A cookie of another service of this host, on another port
     client.cookies.set("trainard_session", "B" * 43)
     assert client.get("/v1/meta").status_code == 200
