@@ -63,9 +63,8 @@ export function batchForm() {
     showProblem({ title, detail, traceId, errors: [] }, { form });
     const list = form.querySelector(".faults");
     if (problem.errors?.length) {
-      list.append(
-        h("ul", {}, problem.errors.map((one) => h("li", {}, h("code", {}, one.pointer || "/"), ` ${one.detail}`))),
-      );
+      const items = problem.errors.map((one) => h("li", {}, h("code", {}, one.pointer || "/"), ` ${one.detail}`));
+      list.firstElementChild.after(h("ul", {}, items));
     }
     text.setAttribute("aria-invalid", "true");
     text.focus();

@@ -92,7 +92,8 @@ export function pairsOf(items, column) {
     .slice(0, DRAWN)
     .flatMap((row) => {
       const axes = axesOf([row]).map((path) => `${labelOf(path)} ${inputText(path, row.key[path])}`);
-      const label = [row.key.name, ...axes].join(" · ");
+      // What tells rows apart comes first: a narrow chart cuts the end
+      const label = [...axes, row.key.name].join(" · ");
       const bar = (side, shown) => {
         const text = valueOf(column, row[side][column.name]);
         return { label: shown, start: 0, end: row[side][column.name], text, tone: side, tip: `${label}\n${t(`compare.${side}`)}: ${text}` };
