@@ -7,27 +7,31 @@ import { wholeHours } from "./simulator_figures.js";
 import { t } from "./texts.js";
 
 /**
- * A picture that is made with its first data; data that come meanwhile are drawn after it. `load`
- * brings the drawing, so that figures do not wait for it.
+ * A picture that is made with its first data and then updated, one after the other; of data that come
+ * meanwhile only the newest are drawn. `load` brings the drawing, so that figures do not wait for it.
  */
 function picture(place, load) {
-  let made = null;
   let chart = null;
+  let waiting = null;
+  let drawing = null;
+
+  async function draw() {
+    try {
+      while (waiting) {
+        const { data } = waiting;
+        waiting = null;
+        if (chart) await chart.update(data);
+        else chart = (await load())(place, data);
+      }
+    } finally {
+      drawing = null;
+    }
+  }
   return {
-    async show(data) {
-      if (chart) {
-        await chart.update(data);
-        return;
-      }
-      if (!made) {
-        made = load().then((draw) => draw(place, data)).then((drawn) => {
-          chart = drawn;
-        });
-        await made;
-        return;
-      }
-      await made;
-      await chart.update(data);
+    show(data) {
+      waiting = { data };
+      drawing ??= draw();
+      return drawing;
     },
   };
 }

@@ -31,13 +31,13 @@ async function post(path, body, signal) {
 export function simulation(store, show) {
   let under_way = null;
   let later = null;
-  let frame = 0;
+  let isNext = false;
   let refused = -1;
   let restMs = REST_MS;
   let timer;
 
   async function mean() {
-    frame = 0;
+    isNext = false;
     if (under_way) {
       if (performance.now() - under_way.since > LONG_MS) under_way.control.abort();
       return;
@@ -56,7 +56,14 @@ export function simulation(store, show) {
         show.problem(problem);
       }
     }
-    if (turn !== store.turn && !frame) frame = requestAnimationFrame(mean);
+    if (turn !== store.turn) next();
+  }
+
+  /** Once for all changes of a moment, without waiting for a frame: ticks come no faster than those. */
+  function next() {
+    if (isNext) return;
+    isNext = true;
+    queueMicrotask(mean);
   }
 
   async function rest() {
@@ -98,7 +105,7 @@ export function simulation(store, show) {
   store.onChange(() => {
     later?.abort();
     show.stale();
-    if (!frame) frame = requestAnimationFrame(mean);
+    next();
     resting();
   });
 }
