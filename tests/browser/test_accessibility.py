@@ -64,7 +64,7 @@ def violations(page: Page, **options: Any) -> list[str]:
 def open_page(page: Page, url: str) -> None:
     page.goto(url)
     page.wait_for_load_state("networkidle")
-    expect(page.locator("main [aria-busy='true']")).to_have_count(0, timeout=SLOW_MS)
+    expect(page.locator("main [aria-busy='true']:visible")).to_have_count(0, timeout=SLOW_MS)
 
 
 @pytest.fixture(scope="module")
