@@ -19,6 +19,11 @@ export function evaluationBody(store) {
   return { scenario: copied(store.scenario), ranks_limit: store.rows, ...priceFields(store.price) };
 }
 
+/** With episodes the spread of all sizes takes ten seconds: of the curve it is left out then. */
+function curveParts(scenario) {
+  return { single_draw: true, leave_out: scenario.variability?.episodes ? ["spread"] : [] };
+}
+
 async function post(path, body, signal) {
   return (await ask("POST", path, { body, signal })).data;
 }
@@ -82,7 +87,7 @@ export function simulation(store, show) {
       const scenario = body.scenario;
       const asked = [
         post("/v1/evaluations", body, signal).then((answer) => turn === store.turn && show.full(answer)),
-        post("/v1/evaluations/curve", { scenario, single_draw: true }, signal).then((answer) => turn === store.turn && show.curve(answer)),
+        post("/v1/evaluations/curve", { scenario, ...curveParts(scenario) }, signal).then((answer) => turn === store.turn && show.curve(answer)),
         scenario.pipeline
           ? post("/v1/evaluations/timeline", { scenario }, signal).then((answer) => turn === store.turn && show.timeline(answer))
           : show.timeline(null),
