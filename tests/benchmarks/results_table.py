@@ -23,6 +23,7 @@ MODULES = (
     "bench_communication",
     "bench_pipeline",
     "bench_history",
+    "bench_page",
 )
 VERSIONS = ("numpy", "scipy", "litestar", "uvicorn", "sqlalchemy", "pyarrow")
 
