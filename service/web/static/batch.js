@@ -42,10 +42,13 @@ function changed(batch) {
 async function showRows(batch) {
   byId("results").hidden = false;
   if (batch.points_failed) showFaults(batch);
-  if (batch.currency && (await may("costs:read"))) {
-    byId("results-table").before(await pricingChoice(batch, asked().get("pricing")));
+  let { currency } = batch;
+  if (await may("costs:read")) {
+    const pricing = await pricingChoice(batch, asked().get("pricing"));
+    currency = pricing.currency;
+    if (pricing.element) byId("results-table").before(pricing.element);
   }
-  await resultTable(byId("results-table"), { batch });
+  await resultTable(byId("results-table"), { batch, currency });
   if (location.hash === "#results") byId("results").scrollIntoView();
 }
 

@@ -17,6 +17,8 @@ import { t } from "./texts.js";
 const FORMATS = ["csv", "jsonl", "parquet", "arrow"];
 const LOST = "gpu_hours_lost";
 const NAMES = ["baseline", "candidate"];
+// Repricings are compared by their numbers in the address
+const PRICINGS = ["baseline_pricing", "candidate_pricing"];
 
 const source = byId("source");
 const figure = byId("figure");
@@ -74,8 +76,9 @@ async function show() {
 async function compare(chosen, mine) {
   const [outputs, sortsMoney, exports] = await Promise.all([columnsOf(), may("costs:read"), may("exports:create")]);
   const column = outputs.find((one) => one.name === figure.value);
-  const asks = { ...chosen, columns: column.name, causes: causes.checked ? "true" : null };
-  const whole = await get(withQuery("/v1/comparisons", { ...chosen, page_size: 1 }));
+  const given = { ...chosen, ...Object.fromEntries(PRICINGS.map((name) => [name, asked().get(name)])) };
+  const asks = { ...given, columns: column.name, causes: causes.checked ? "true" : null };
+  const whole = await get(withQuery("/v1/comparisons", { ...given, page_size: 1 }));
   if (mine !== turn) return;
   fill(byId("summary"), summaryElements(whole));
   const lost = whole.summary.gpu_hours_lost;

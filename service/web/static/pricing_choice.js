@@ -6,17 +6,22 @@ import { h } from "./dom.js";
 import { count, moment } from "./format.js";
 import { t } from "./texts.js";
 
-/** A choice, kept in the address; nothing to choose from is shown as nothing. */
+/**
+ * A choice, kept in the address: its `element` (null where there is nothing to choose from), and the
+ * `currency` of what is chosen.
+ */
 export async function pricingChoice(batch, chosen) {
   const { items } = await get(`/v1/scenario-batches/${batch.id}/pricings`);
   const place = h("div", { class: "field pricing" });
-  if (items.length < 2) return h("div", { hidden: true });
+  const shown = items.find((one) => String(one.pricing) === (chosen ?? "1"));
+  const currency = shown ? shown.currency : batch.currency;
+  if (items.length < 2) return { element: null, currency };
   const select = h(
     "select",
     { id: "pricing" },
     items.map((one) => {
       const words = { number: count(one.pricing), currency: one.currency ?? "", moment: moment(one.rates_as_of) };
-      return h("option", { value: one.pricing, selected: String(one.pricing) === (chosen ?? "1") }, t("results.pricing_of", words));
+      return h("option", { value: one.pricing, selected: one === shown }, t("results.pricing_of", words));
     }),
   );
   select.addEventListener("change", () => {
@@ -24,5 +29,5 @@ export async function pricingChoice(batch, chosen) {
     location.reload();
   });
   place.append(h("label", { for: "pricing" }, t("results.pricing")), select);
-  return place;
+  return { element: place, currency };
 }

@@ -15,17 +15,17 @@ const FORMATS = ["csv", "jsonl", "parquet", "arrow"];
 const AT_FIRST = ["name", "profile", INPUT, "step_mean_ms", "efficiency_fraction", "gpu_hours_lost_per_day", "gpu_hours_lost", "cost_of_loss"];
 
 /**
- * Put filters and table into `element`. `batch`: only of that one (its currency lets money sort);
- * without it across batches. Answers the table.
+ * Put filters and table into `element`. `batch`: only of that one, priced in `currency` (which
+ * lets money sort); without it across batches. Answers the table.
  */
-export async function resultTable(element, { batch = null } = {}) {
+export async function resultTable(element, { batch = null, currency = null } = {}) {
   const [outputs, seesCosts, exports] = await Promise.all([columnsOf(), may("costs:read"), may("exports:create")]);
   const isAcross = batch === null;
   const atFirst = isAcross ? [...AT_FIRST, "batch"] : AT_FIRST;
   const inputs = new Map();
   // Read at each drawing of the headings: a currency may be chosen meanwhile
-  const cost = costColumn(() => Boolean(seesCosts && (batch?.currency || asked().get("currency"))));
-  let columns = [];
+  const cost = costColumn(() => Boolean(seesCosts && (currency || asked().get("currency"))));
+  const columns = [];
   arrange();
   let shown = chosenKeys();
 
@@ -80,7 +80,7 @@ export async function resultTable(element, { batch = null } = {}) {
   /** Money is sorted within one currency: that of the batch, or of the filter. */
   function currencyFor(orderBy, given) {
     const sorts = (orderBy ?? "").includes("cost_of_loss");
-    return sorts && batch && !given.currency ? { currency: batch.currency } : {};
+    return sorts && currency && !given.currency ? { currency } : {};
   }
 
   function chosenKeys() {
