@@ -21,13 +21,7 @@ from sqlalchemy import (
     true,
 )
 
-from service.db.access_tables import (
-    api_key,
-    audit_chain,
-    audit_event,
-    usage_window,
-    web_session,
-)
+from service.db.access_tables import api_key, audit_chain, audit_event, usage_window, web_session
 from service.db.schedule_tables import (
     delivery,
     delivery_attempt,
