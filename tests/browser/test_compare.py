@@ -13,7 +13,7 @@ from service.cli.http_client import open_client, read
 from tests.browser.seeded import SLOTS, Seeded
 
 pytestmark = pytest.mark.browser
-SLOW_MS = 20_000
+SLOW_MS = 60_000
 
 
 @pytest.fixture

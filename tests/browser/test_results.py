@@ -15,7 +15,7 @@ from tests.browser.conftest import guarded_page
 from tests.browser.seeded import KNOWN_LOSS_GPU_HOURS, PROFILE, Closed, Seeded
 
 pytestmark = pytest.mark.browser
-SLOW_MS = 20_000
+SLOW_MS = 60_000
 # Of the item `h100` at 1 024 GPUs: the eighth of its points
 KNOWN_POINT = 7
 LOST = "Lost [GPU-hours]"
