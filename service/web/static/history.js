@@ -79,7 +79,7 @@ function draw(answer) {
     places.map(({ group, place }) => h("section", { class: "card" }, h("h2", {}, group.name), place)),
     groups.length > MOST_CHARTS ? h("p", { class: "hint" }, t("compare.more_charts", { count: count(groups.length - MOST_CHARTS) })) : null,
   );
-  charts = places.map(({ group, place }) => historyChart(place, group.rows));
+  charts = places.map(({ group, place }) => historyChart(place, group.rows, group.name));
   fill(byId("notes"), answer ? notes(answer) : null);
   // The newest first: a chart is read to the right, a table from the top
   const newest = [...rows].reverse();

@@ -8,9 +8,11 @@ import { t } from "./texts.js";
 
 /**
  * Draw rows of `/v1/loss-history` of one scenario, in any order; `{update(rows), destroy()}`. Runs in
- * which the model's version or the profile's revision changed are marked.
+ * which the model's version or the profile's revision changed are marked. `name` tells this chart from
+ * others of the page.
  */
-export function historyChart(element, rows) {
+export function historyChart(element, rows, name = "") {
+  const titled = (title) => [name, title].filter(Boolean).join(" · ");
   const parts = frame(element);
   const failed = () => parts.note(t("charts.not_drawn"));
   const volume = laterChart(parts.place, "history", drawChart, failed);
@@ -32,10 +34,10 @@ export function historyChart(element, rows) {
       return undefined;
     }
     parts.note(notesOf(runs).length ? t("charts.history_notes") : "");
-    parts.values(tableOf(runs));
+    parts.values({ ...tableOf(runs), caption: titled(t("charts.history_title")) });
     const last = runs[runs.length - 1];
     const drawn = volume.show(drawing(runs, (run) => run.gpu_hours_lost_per_30_days, "888.8M"), {
-      title: t("charts.history_title"),
+      title: titled(t("charts.history_title")),
       description: t("charts.history_desc", {
         runs: runs.length,
         first: day(dayOf(runs[0])),
@@ -55,7 +57,7 @@ export function historyChart(element, rows) {
     moneyHead.textContent = t("charts.history_money", { currency: last.currency });
     const amount = (run) => Number(run.cost_of_loss_per_30_days.amount);
     return cost.show(drawing(priced, amount, "888.8M"), {
-      title: t("charts.history_money_title", { currency: last.currency }),
+      title: titled(t("charts.history_money_title", { currency: last.currency })),
       description: t("charts.history_money_desc", { runs: priced.length, cost: money(last) }),
     });
   }
@@ -109,7 +111,6 @@ function tipOf(run) {
 function tableOf(runs) {
   const heads = ["head_run", "head_batch", "head_profile_revision", "head_model", "head_month", "head_money_month"];
   return {
-    caption: t("charts.history_title"),
     heads: heads.map((head, column) => ({ text: t(`charts.${head}`), num: column > 3 })),
     rows: () =>
       runs.map((run) => [
