@@ -61,6 +61,9 @@ def test_moving_the_slider_by_keyboard_shows_the_loss_of_1024_gpus(
 ) -> None:
     open_simulator(page, base_url)
     slider = page.locator('[data-slider="num_gpus"]')
+    # No more slow GPUs can be chosen than there are.
+    slow = page.locator('[data-slider="slow_groups.0.count"]')
+    assert slow.evaluate("slider => Number(slider.max)") == 9
     slider.focus()
     for _ in range(4):
         page.keyboard.press("ArrowRight")

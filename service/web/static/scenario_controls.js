@@ -32,13 +32,13 @@ export function powersOfTwo(most) {
   };
 }
 
-/** Values in ratios of 10: 1, 1.5, 2, 3, 5, 7, 10, … */
+/** Values in ratios of 10: 1, 1.5, 2, 3, 5, 7, 10, …; from 1 on they are counts, and whole. */
 export function decades(least, most) {
   const values = [];
   for (let power = Math.floor(Math.log10(least)); power <= Math.log10(most); power += 1) {
     for (const lead of [1, 1.5, 2, 3, 5, 7]) {
       const value = Number(`${lead}e${power}`);
-      if (value >= least && value <= most) values.push(value);
+      if (value >= least && value <= most && (least < 1 || Number.isInteger(value))) values.push(value);
     }
   }
   return {
@@ -109,6 +109,8 @@ export function numberControl(store, given) {
   }
   function showPlace(value) {
     if (!range || value === null || value === undefined || !Number.isFinite(value)) return;
+    // A slider may end where another value is.
+    range.max = String(slider.most);
     range.value = String(Math.max(0, Math.min(slider.most, slider.place(sent(value, 1 / factor)))));
     told(value);
   }

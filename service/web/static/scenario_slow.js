@@ -7,10 +7,24 @@ import { t } from "./texts.js";
 // Where a second group begins, so that it says something else than the first.
 const NEW_GROUP = { count: 1, speed_fraction: 0.9 };
 
+/** As many as there are GPUs: the slider says nothing that would be refused. */
+function upToAll(store) {
+  const all = decades(1, 10_000_000);
+  return {
+    get most() {
+      let last = 0;
+      while (last < all.most && all.value(last + 1) <= store.scenario.num_gpus) last += 1;
+      return last;
+    },
+    value: all.value,
+    place: all.place,
+  };
+}
+
 function group(store, position) {
   const path = `slow_groups.${position}`;
   const controls = [
-    numberControl(store, { path: `${path}.count`, slider: decades(1, 1_000_000), unit: t("scenario.unit_gpus") }),
+    numberControl(store, { path: `${path}.count`, slider: upToAll(store), unit: t("scenario.unit_gpus") }),
     numberControl(store, { path: `${path}.speed_fraction`, slider: even(5, 100, 1), unit: "%", factor: 0.01 }),
   ];
   if (store.scenario.pipeline) controls.push(placement(store, position));

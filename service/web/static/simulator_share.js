@@ -2,6 +2,7 @@
 
 import { announce, byId, fill, h } from "./dom.js";
 import { may, session } from "./session.js";
+import { addressOf } from "./simulator_address.js";
 import { batchDialog, profileDialog } from "./simulator_dialogs.js";
 import { evaluationBody } from "./simulator_requests.js";
 import { t } from "./texts.js";
@@ -62,7 +63,7 @@ export async function share(store) {
   }
   fill(
     place,
-    button("link", () => give("link", location.href)),
+    button("link", () => give("link", location.origin + addressOf(store))),
     button("curl", async () => give("curl", await curlOf(store))),
     button("json", () => give("json", JSON.stringify(evaluationBody(store), null, 2))),
     ...made,
