@@ -19,7 +19,7 @@ MEDIA_TYPE: Final = "application/json"
 
 @cache
 def content(language: Language) -> bytes:
-    """All columns in their order: `{name, label, unit, unit_label, kind, labels, sentence}`."""
+    """All columns in their order: `{name, label, unit, unit_label, kind, values, sentence}`."""
     source = files("service.web") / "column_words" / f"{language}.toml"
     words = tomllib.loads(source.read_text("utf-8"))
     # English sentences are those of the API; a new column is shown by its name meanwhile.
@@ -31,7 +31,10 @@ def content(language: Language) -> bytes:
             "unit": column.unit,
             "unit_label": words["units"].get(column.unit, column.unit),
             "kind": column.kind,
-            "labels": column.labels,
+            "values": {
+                value: words["values"].get(value, value.replace("_", " "))
+                for value in column.labels
+            },
             "sentence": sentences.get(column.name, column.sentence),
         }
         for column in COLUMNS

@@ -2,11 +2,11 @@
 
 import { h } from "./dom.js";
 import { count, exact, hours, ms, NOTHING, number, percent } from "./format.js";
-import { has, named, t } from "./texts.js";
+import { t } from "./texts.js";
 
 let asked;
 
-/** All output columns in their order: `{name, label, unit, unit_label, kind, labels, sentence}`. */
+/** All output columns in their order: `{name, label, unit, unit_label, kind, values, sentence}`. */
 export function columnsOf() {
   asked ??= fetch(document.documentElement.dataset.columns).then((answer) => answer.json());
   return asked;
@@ -16,7 +16,7 @@ export function columnsOf() {
 export function valueOf(column, value) {
   if (value === null || value === undefined) return NOTHING;
   if (column.kind === "bool") return t(value ? "results.yes" : "results.no");
-  if (column.kind === "enum") return named(`results.${column.name.replace("spread_", "")}_`, value);
+  if (column.kind === "enum") return column.values[value] ?? value;
   if (column.kind === "int64") return count(value);
   if (column.unit === "GPU-hours") return hours(value);
   if (column.unit === "ms") return ms(value);
@@ -33,12 +33,6 @@ export function valueElement(column, value) {
 /** How it is headed: its label, and its unit where it has one. */
 export function headingOf(column) {
   return column.unit ? `${column.label} [${column.unit_label}]` : column.label;
-}
-
-/** An input path as people read it: the words of the simulator where it has them. */
-export function pathLabel(path) {
-  const key = `scenario.${path.replaceAll(".", "_")}`;
-  return has(key) ? t(key) : path;
 }
 
 /** A value on an axis. */
