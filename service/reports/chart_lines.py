@@ -104,6 +104,7 @@ def _loss(field: str) -> Spec:
             "title": None,
             "domain": False,
             "ticks": False,
+            "labelPadding": 8,
             "tickCount": 5,
             "labelExpr": "format(is_share ? 1 - datum.value : datum.value, y_format)",
         },

@@ -18,7 +18,7 @@ export function lines(given, width) {
   const [from, to] = first < last ? [first, last] : [first * 0.5 || -1, first * 2 || 1];
   const ys = [...rows, ...draws].flatMap((row) => [row.y, row.low ?? row.y, row.high ?? row.y]);
   const known = ys.filter((y) => y !== null && y !== undefined);
-  const labels = given.yLabels.map((text) => textWidth(text, FONT) + 14);
+  const labels = given.yLabels.map((text) => textWidth(text, FONT) + 16);
   const left = Math.ceil(Math.max(...labels));
   const right = 18;
   const plot = Math.max(40, width - left - right);
