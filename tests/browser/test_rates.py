@@ -87,7 +87,7 @@ def test_an_import_names_its_faults_by_line_and_is_all_or_nothing(
 
 def test_rates_are_withheld_from_a_viewer_in_silence(browser: Browser, closed: Closed) -> None:
     with guarded_page(browser, closed.seeded.url) as page:
-        page.goto(f"{closed.seeded.url}/sign-in?next=/rates")
+        page.goto(f"{closed.seeded.url}/rates")
         page.get_by_label("API key").fill(closed.viewer_key)
         page.get_by_role("button", name="Sign in").click()
         expect(page.locator("#withheld")).to_be_visible()

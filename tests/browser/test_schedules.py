@@ -11,7 +11,7 @@ from tests.browser.seeded import Seeded
 
 pytestmark = pytest.mark.browser
 SCHEDULES = "/v1/schedules"
-RUN_MS = 20_000
+RUN_MS = 60_000
 
 
 def test_a_schedule_is_made_run_changed_and_deleted(page: Page, base_url: str) -> None:

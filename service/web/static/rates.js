@@ -13,7 +13,8 @@ import { table } from "./table.js";
 import { t } from "./texts.js";
 
 const RATES = "/v1/gpu-hour-rates";
-const scopes = (await session()).scopes;
+const who = await session();
+const scopes = who.scopes;
 const filters = { gpu_type: byId("filter-gpu-type"), currency: byId("filter-currency") };
 const superseded = byId("superseded");
 const waiting = byId("waiting");
@@ -158,6 +159,8 @@ function begin() {
 if (scopes.includes("costs:read")) {
   await onlyWith("costs:write", [byId("open-new"), byId("open-import")], byId("permission"));
   begin();
-} else {
+} else if (who.is_open || who.signed_in) {
   byId("withheld").hidden = false;
+} else {
+  location.assign(`/sign-in?next=${encodeURIComponent(location.pathname + location.search)}`);
 }
