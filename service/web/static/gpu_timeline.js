@@ -59,7 +59,8 @@ function stepOf(result, ranks) {
   const longest = ranks.ranks.reduce((most, gpu) => Math.max(most, loaded + gpu.compute_ms), barrier);
   const end = Math.max(ranks.step_ms ?? 0, longest);
   const first = ranks.ranks[0];
-  const isUneven = ranks.ranks.some((gpu) => gpu.compute_ms < first.compute_ms * (1 - 1e-9)) || ranks.num_left_out > 0;
+  const isSlower = (compute) => compute < first.compute_ms * (1 - 1e-9);
+  const isUneven = isSlower(ranks.median_compute_ms) || ranks.ranks.some((gpu) => isSlower(gpu.compute_ms));
   const kinds = new Set(["compute"]);
   if (loaded > 0) kinds.add("load");
   if (ranks.step_ms !== null && ranks.ranks.some((gpu) => gpu.wait_ms > 0)) kinds.add("wait");
