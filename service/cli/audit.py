@@ -94,7 +94,9 @@ def command() -> None:
       change_webhook_endpoint, delete_webhook_endpoint, rotate_webhook_secret,
       test_webhook_endpoint
 
-    - keys: create_api_key, change_api_key, revoke_api_key; sessions of the pages: sign_in, sign_out
+    - keys: create_api_key, change_api_key, revoke_api_key
+
+    - sessions of the pages: sign_in, sign_out
 
     and of programs: create_team, change_team, backup, restore, prune_audit_events, prune_reports,
     prune_deliveries, leave_out_slots, remove_delivered_files, disable_webhook_endpoint,
