@@ -8,13 +8,13 @@ import { axesOf, differenceColumns, pairsOf } from "./compare_rows.js";
 import { side } from "./compare_sides.js";
 import { summaryElements } from "./compare_summary.js";
 import { announce, byId, fill, h } from "./dom.js";
+import { downloadMenu } from "./download_menu.js";
 import { hours, signedHours } from "./format.js";
 import { showProblem } from "./problems.js";
 import { may } from "./session.js";
 import { table } from "./table.js";
 import { t } from "./texts.js";
 
-const FORMATS = ["csv", "jsonl", "parquet", "arrow"];
 const LOST = "gpu_hours_lost";
 const NAMES = ["baseline", "candidate"];
 // Repricings are compared by their numbers in the address
@@ -23,6 +23,7 @@ const PRICINGS = ["baseline_pricing", "candidate_pricing"];
 const source = byId("source");
 const figure = byId("figure");
 const causes = byId("causes");
+const downloads = downloadMenu(byId("downloads"));
 const sides = Object.fromEntries(
   NAMES.map((name) => [name, side({ name, schedule: () => source.value || null, chosen: (id) => choose({ [name]: id }) })]),
 );
@@ -100,7 +101,8 @@ async function compare(chosen, mine) {
     pageSize: 25,
     address: "",
     load: ({ pageToken, orderBy, pageSize, signal }) => {
-      drawDownloads({ ...asks, causes: null, order_by: orderBy }, exports);
+      downloads.element.hidden = !exports;
+      downloads.show("/v1/exports/comparison", { ...asks, causes: null, order_by: orderBy });
       return get(withQuery("/v1/comparisons", { ...asks, order_by: orderBy, page_size: pageSize, page_token: pageToken }), { signal });
     },
   });
@@ -120,18 +122,6 @@ async function drawPairs(items, column) {
     description: t("compare.pairs_desc", { name: rows[0].label, past: rows[0].text, new: rows[1].text }),
   });
   await shownChart;
-}
-
-function drawDownloads(query, isAllowed) {
-  const menu = byId("downloads");
-  menu.hidden = !isAllowed;
-  fill(
-    menu,
-    h("summary", { class: "button" }, t("common.download")),
-    h("ul", {}, FORMATS.map((format) =>
-      h("li", {}, h("a", { href: withQuery("/v1/exports/comparison", { ...query, format }), download: "" }, t(`compare.format_${format}`))),
-    )),
-  );
 }
 
 begin().catch(showProblem);

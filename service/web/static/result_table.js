@@ -5,13 +5,13 @@ import { get, withQuery } from "./api.js";
 import { columnChoice } from "./column_choice.js";
 import { columnsOf } from "./columns.js";
 import { fill, h } from "./dom.js";
+import { downloadMenu } from "./download_menu.js";
 import { resultFilters } from "./result_filters.js";
 import { costColumn, factColumns, grouped, INPUT, inputColumn, outputColumn } from "./result_columns.js";
 import { may } from "./session.js";
 import { table } from "./table.js";
 import { t } from "./texts.js";
 
-const FORMATS = ["csv", "jsonl", "parquet", "arrow"];
 const AT_FIRST = ["name", "profile", INPUT, "step_mean_ms", "efficiency_fraction", "gpu_hours_lost_per_day", "gpu_hours_lost", "cost_of_loss"];
 
 /**
@@ -39,7 +39,7 @@ export async function resultTable(element, { batch = null, currency = null } = {
     columns: outputs,
     changed: () => shownTable.filter(),
   });
-  const downloads = h("details", { class: "menu" });
+  const downloads = downloadMenu();
   const path = batch ? `/v1/scenario-batches/${batch.id}/results` : "/v1/results";
 
   const shownTable = table(place, {
@@ -66,7 +66,7 @@ export async function resultTable(element, { batch = null, currency = null } = {
       shownTable.setColumns(spread(shown));
     },
   });
-  fill(tools, choice, exports ? downloads : null);
+  fill(tools, choice, exports ? downloads.element : null);
   onMoved(() => {
     shown = chosenKeys();
     shownTable.setColumns(spread(shown));
@@ -124,12 +124,6 @@ export async function resultTable(element, { batch = null, currency = null } = {
   function drawDownloads(orderBy) {
     const given = parameters();
     const query = { ...given, ...currencyFor(orderBy, given), batch: batch?.id, order_by: orderBy };
-    fill(
-      downloads,
-      h("summary", { class: "button" }, t("common.download")),
-      h("ul", {}, FORMATS.map((format) =>
-        h("li", {}, h("a", { href: withQuery("/v1/exports", { ...query, format }), download: "" }, t(`results.format_${format}`))),
-      )),
-    );
+    downloads.show("/v1/exports", query);
   }
 }
