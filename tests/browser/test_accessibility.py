@@ -6,7 +6,7 @@ from importlib.resources import files
 from typing import Any, Final
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, ViewportSize, expect
 
 from service.web.pages import PAGES
 from tests.browser.conftest import guarded_page
@@ -15,9 +15,9 @@ from tests.browser.seeded import Seeded
 pytestmark = pytest.mark.browser
 SLOW_MS: Final = 20_000
 TAGS: Final = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
-DESK: Final = {"width": 1280, "height": 1000}
-PHONE: Final = {"width": 390, "height": 844}
-NARROWEST: Final = {"width": 360, "height": 740}
+DESK: Final[ViewportSize] = {"width": 1280, "height": 1000}
+PHONE: Final[ViewportSize] = {"width": 390, "height": 844}
+NARROWEST: Final[ViewportSize] = {"width": 360, "height": 740}
 # The report in its frame is a document of its own, which runs no script.
 OPTIONS: Final[dict[str, Any]] = {"resultTypes": ["violations"], "iframes": False}
 CONTROLS: Final = (
