@@ -53,6 +53,7 @@ $(STAMP): requirements.lock pyproject.toml
 	  --require-hashes --only-binary :all: -r requirements.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
 	  --no-deps --no-build-isolation -e .
+	$(BIN)/python -m service.web.vega
 	@touch $@
 
 check: $(STAMP) ## Everything that must be clean before a commit, without the tests

@@ -1,15 +1,18 @@
 """The chart library of the pages: Vega, Vega-Lite and Vega-Embed out of the installed vl-convert.
 
-Bundling takes seconds and holds the interpreter (.github/decisions/0019-report-charts.md): a
-process of its own does it, once, as soon as the first page is asked for.
+Bundling takes seconds and holds the interpreter (.github/decisions/0019-report-charts.md).
+`python -m service.web.vega` does it when the program is installed (`make setup`, the image); where
+that was not done, a process of its own does it as soon as the first page is asked for.
 """
 
 import hashlib
+import os
 import subprocess
 import sys
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
 from importlib.metadata import version
+from pathlib import Path
 from threading import Lock
 from typing import Final
 
@@ -17,6 +20,7 @@ SECONDS: Final = 120.0
 _PROGRAM: Final = (
     "import sys, vl_convert; sys.stdout.buffer.write(vl_convert.javascript_bundle().encode())"
 )
+_FOLDER: Final = Path(__file__).parent / "built"
 _starting = Lock()
 _begun: list[Future[bytes]] = []
 
@@ -40,8 +44,37 @@ def begin() -> Future[bytes]:
         return _begun[0]
 
 
+def built() -> Path:
+    """Where the script is kept that was made at installation."""
+    return _FOLDER / f"vega-{tag()}.js"
+
+
+def build() -> Path:
+    """Make that file, whole or not at all, in the place of those of other versions."""
+    _FOLDER.mkdir(exist_ok=True)
+    script = _bundle()
+    begun = _FOLDER / f".{os.getpid()}.part"
+    begun.write_bytes(script)
+    begun.replace(built())
+    for old in _FOLDER.glob("vega-*.js"):
+        if old != built():
+            old.unlink(missing_ok=True)
+    return built()
+
+
 def _bundled() -> bytes:
+    try:
+        return built().read_bytes()
+    except OSError:
+        return _bundle()
+
+
+def _bundle() -> bytes:
     done = subprocess.run(  # noqa: S603 - our own interpreter and program
         [sys.executable, "-P", "-c", _PROGRAM], capture_output=True, check=True, timeout=SECONDS
     )
     return done.stdout
+
+
+if __name__ == "__main__":
+    build()
