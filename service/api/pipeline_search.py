@@ -30,7 +30,8 @@ from service.jobs.pipeline_search_documents import PipelineSearchIn, PipelineSea
         "scenario with its `overrides`; ranked by GPU-hours lost over the window, at the "
         "scenario's own ideal step. What is left out is counted with the reason. With `currency`, "
         "and a GPU type from `profile` or `pricing`, dated rates give money; without the scope "
-        "costs:read it is withheld. Nothing is stored.",
+        "costs:read it is withheld. `price_per_gpu_hour` gives money of a typed price instead, to "
+        "everybody. Nothing is stored.",
         tag="Evaluations",
         body=PipelineSearchIn,
         body_examples=PIPELINE_SEARCHES,

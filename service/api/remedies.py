@@ -32,7 +32,8 @@ from service.jobs.remedy_documents import RemediesIn, RemediesOut
         "job on the same GPUs with other micro-batches, chunks, schedules or stages, and say what "
         "a GPU then holds in memory. With `currency`, and a GPU type "
         "from `profile` or `pricing`, dated rates give money; without the scope costs:read it is "
-        "withheld. Nothing is stored.",
+        "withheld. `price_per_gpu_hour` gives money of a typed price instead, to everybody. "
+        "Nothing is stored.",
         tag="Evaluations",
         body=RemediesIn,
         body_examples={

@@ -77,7 +77,7 @@ def costs_of(
         cost_status=lost.cost_status,
         cost_of_pipeline=pipeline,
         unpriced_days=rates.unpriced_days(scenario.period_days),
-        rates=rates.typed_or_rate_days(scenario.period_days),
+        rates=rates.rate_days(scenario.period_days),
         cost_of_extra_work=None if extra is None else extra.cost,
         cost_of_extra_work_status=None if extra is None else extra.cost_status,
         unpriced_days_of_job=unpriced,

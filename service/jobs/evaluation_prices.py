@@ -17,7 +17,6 @@ from service.jobs.actors import Actor
 from service.jobs.batch_documents import Currency, Pricing
 from service.jobs.profiles import ResolvedProfile
 from service.jobs.rates import rates_for
-from service.jobs.result_documents import RateDays
 from service.reports.money import CostStatus, MoneyError, minor_digits, money
 from service.reports.pricing import (
     Cost,
@@ -103,15 +102,8 @@ class EvaluationRates(Struct, frozen=True, kw_only=True):
         amount = exact_hours(gpu_hours) * paid / Fraction(days)
         return Cost(cost=money(amount, self.currency), cost_status=status)
 
-    def rate_days(self, period_days: int) -> list[RateDays]:
-        """Which rate prices how many of the days."""
-        return [
-            RateDays(id=UUID(line.rate_id), days=line.days)
-            for line in self.window(period_days).lines
-        ]
-
-    def typed_or_rate_days(self, period_days: int) -> list[EvaluationRateDays]:
-        """The same where the price may be a typed one."""
+    def rate_days(self, period_days: int) -> list[EvaluationRateDays]:
+        """Which rate, or the typed price, prices how many of the days."""
         return [
             EvaluationRateDays(
                 id=None if line.rate_id == TYPED else UUID(line.rate_id),

@@ -22,6 +22,7 @@ from service.jobs.pipeline_search_documents import (
     SizedOut,
 )
 from service.jobs.planning import placed, resolve_base
+from service.jobs.typed_prices import typed_rates
 from service.model import MODEL_VERSION
 from service.model.columns import columns_of
 from service.model.fields import Scenario
@@ -60,7 +61,9 @@ def resolve_stored(connection: Connection, actor: Actor, document: PipelineSearc
     profile, base = resolve_base(connection, actor, document.profile, document.scenario)
     resolved = _resolved(base, document)
     days = resolved.scenario.period_days
-    rates = read_rates(connection, actor, document, profile, period_days=days)
+    rates = typed_rates(document, days) or read_rates(
+        connection, actor, document, profile, period_days=days
+    )
     return msgspec.structs.replace(resolved, rates=rates)
 
 
@@ -68,7 +71,9 @@ def resolve_inline(document: PipelineSearchIn) -> Resolved | None:
     """Resolve what needs no database; None when it is needed."""
     if document.scenario is None or document.profile is not None or document.asks_for_money:
         return None
-    return _resolved(document.scenario, document)
+    resolved = _resolved(document.scenario, document)
+    rates = typed_rates(document, resolved.scenario.period_days)
+    return msgspec.structs.replace(resolved, rates=rates)
 
 
 def answer(resolved: Resolved) -> PipelineSearchOut:

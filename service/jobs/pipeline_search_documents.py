@@ -6,9 +6,9 @@ import msgspec
 from msgspec import Meta, Struct
 
 from service.jobs.batch_documents import Notice, Overrides, ProfileReference, ScenarioObject
-from service.jobs.evaluation_prices import PricedIn
+from service.jobs.evaluation_prices import EvaluationRateDays
 from service.jobs.output_columns import ResultColumns
-from service.jobs.result_documents import RateDays
+from service.jobs.typed_prices import TypedPriceIn
 from service.model.parts.pipeline import MAX_CHUNKS, MAX_MICROBATCHES, MAX_STAGES, ScheduleName
 from service.model.questions.pipeline_candidates import Keep
 from service.reports.money import CostStatus, Money
@@ -103,7 +103,7 @@ class CandidatesIn(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     limit: Annotated[int, Meta(ge=1, le=MAX_ROWS, description="Rows, the best ones.")] = 20
 
 
-class PipelineSearchIn(PricedIn, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class PipelineSearchIn(TypedPriceIn, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A scenario with a pipeline, inline or of a profile, and what to try in its place."""
 
     scenario: ScenarioObject | None = None
@@ -176,7 +176,7 @@ class PipelineSearchOut(Struct, frozen=True, kw_only=True):
     ]
     left_out: list[LeftOutOut]
     cost_status: CostStatus
-    rates: list[RateDays]
+    rates: list[EvaluationRateDays]
     unpriced_days: int | None
     warnings: list[Notice]
     model_version: str

@@ -19,6 +19,7 @@ from service.jobs.evaluations import result_of
 from service.jobs.planning import placed, resolve_base
 from service.jobs.remedy_documents import RemediesIn, RemediesOut, RemedyOut
 from service.jobs.remedy_items import request_faults
+from service.jobs.typed_prices import typed_rates
 from service.model import MODEL_VERSION
 from service.model.columns import columns_of
 from service.model.fields import Scenario
@@ -76,7 +77,9 @@ def resolve_stored(connection: Connection, actor: Actor, document: RemediesIn) -
     profile, base = resolve_base(connection, actor, document.profile, document.scenario)
     resolved = _resolved(base, document)
     days = resolved.scenario.period_days
-    rates = read_rates(connection, actor, document, profile, period_days=days)
+    rates = typed_rates(document, days) or read_rates(
+        connection, actor, document, profile, period_days=days
+    )
     return msgspec.structs.replace(resolved, rates=rates)
 
 
@@ -84,7 +87,9 @@ def resolve_inline(document: RemediesIn) -> Resolved | None:
     """Resolve what needs no database; None when it is needed."""
     if document.scenario is None or document.profile is not None or document.asks_for_money:
         return None
-    return _resolved(document.scenario, document)
+    resolved = _resolved(document.scenario, document)
+    rates = typed_rates(document, resolved.scenario.period_days)
+    return msgspec.structs.replace(resolved, rates=rates)
 
 
 def answer(resolved: Resolved) -> RemediesOut:

@@ -12,14 +12,14 @@ from service.jobs.batch_documents import (
     RemedyRequests,
     ScenarioObject,
 )
-from service.jobs.evaluation_prices import PricedIn
+from service.jobs.evaluation_prices import EvaluationRateDays
 from service.jobs.output_columns import ResultColumns
-from service.jobs.result_documents import RateDays
+from service.jobs.typed_prices import TypedPriceIn
 from service.model.remedy.remedy_kinds import Kind, NotApplicable, Setting
 from service.reports.money import CostStatus, Money
 
 
-class RemediesIn(PricedIn, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class RemediesIn(TypedPriceIn, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A scenario, inline or of a profile, and what to try against its loss."""
 
     scenario: ScenarioObject | None = None
@@ -138,7 +138,7 @@ class RemediesOut(Struct, frozen=True, kw_only=True):
         list[NotApplicable], Meta(description="Remedies left out, and why each does not apply.")
     ]
     cost_status: CostStatus
-    rates: list[RateDays]
+    rates: list[EvaluationRateDays]
     unpriced_days: int | None
     warnings: list[Notice]
     model_version: str

@@ -185,3 +185,8 @@ def test_money_is_shown_to_those_who_may_see_it(client: Client, sqlite_database:
     (row,) = withheld["pipelines"]
     assert (row["money_lost"], row["money_given_back"]) == (None, None)
     assert row["gpu_hours_lost"] == seen["gpu_hours_lost"]
+    asked = {"search": asked["search"], "price_per_gpu_hour": RATE["price_per_gpu_hour"]}
+    typed = searched(client, viewer, **asked)
+    assert typed["rates"] == [{"id": None, "days": 30, "is_typed": True}]
+    assert typed["cost_status"] == "priced"
+    assert typed["pipelines"] == [seen]

@@ -173,6 +173,28 @@ def test_money_is_withheld_from_who_may_not_see_it(
     assert hours == [each["gpu_hours_given_back"] for each in seen["remedies"]]
 
 
+def test_a_typed_price_is_the_callers_own(client: Client, sqlite_database: Database) -> None:
+    typed = {"price_per_gpu_hour": {"amount": "2.00", "currency": "EUR"}}
+    for role in ("viewer", "finance"):
+        found = ranked(client, key_of(sqlite_database, role), **typed)
+        assert (found["cost_status"], found["unpriced_days"]) == ("priced", 0)
+        assert found["rates"] == [{"id": None, "days": 30, "is_typed": True}]
+        money = {each["kind"]: each["money_given_back"] for each in found["remedies"]}
+        assert money["replace_slow_gpus"] == {"amount": "22001.06", "currency": "EUR"}
+        assert money["hot_spares"] == {"amount": "20561.06", "currency": "EUR"}
+    with sqlite_database.read() as connection:
+        assert connection.scalar(select(func.count()).select_from(audit_event)) == 0
+
+
+def test_a_typed_price_is_taken_with_a_profile(client: Client) -> None:
+    profile = {"slug": "ours", "name": "Ours", "gpu_type": "H100", "defaults": SCENARIO}
+    assert client.post("/v1/cluster-profiles", json=profile).status_code == 201
+    typed = {"amount": "2.00", "currency": "JPY"}
+    answer = client.post(URL, json={"profile": "ours", "price_per_gpu_hour": typed})
+    best = answer.json()["remedies"][0]
+    assert best["money_given_back"] == {"amount": "22001", "currency": "JPY"}
+
+
 def test_reading_money_is_recorded_and_reading_hours_is_not(
     client: Client, sqlite_database: Database
 ) -> None:

@@ -15,6 +15,7 @@ from tests.api.test_evaluation_prices import PRICED, SCENARIO, costs, record_rat
 
 Client = TestClient[Litestar]
 URL = "/v1/evaluations"
+PRICING_URLS = (URL, f"{URL}/remedies", f"{URL}/pipeline-search")
 TYPED = {"price_per_gpu_hour": {"amount": "2.10", "currency": "EUR"}}
 
 
@@ -69,7 +70,7 @@ def test_a_profile_may_be_priced_by_a_typed_price(client: Client) -> None:
 @pytest.mark.parametrize(
     ("changes", "pointer", "code"),
     [
-        ({"amount": "0"}, "/price_per_gpu_hour/amount", "not_positive"),
+        ({"amount": "0.0"}, "/price_per_gpu_hour/amount", "not_positive"),
         ({"amount": "-1"}, "/price_per_gpu_hour/amount", "malformed_amount"),
         ({"amount": "1" * 13}, "/price_per_gpu_hour/amount", "malformed_amount"),
         ({"amount": "1." + "1" * 13}, "/price_per_gpu_hour/amount", "malformed_amount"),
@@ -87,25 +88,31 @@ def test_a_price_that_no_rate_could_have(
     assert (fault["pointer"], fault["code"]) == (pointer, code)
 
 
-def test_a_float_is_no_price(client: Client) -> None:
-    price = {"amount": 2.1, "currency": "EUR"}
-    answer = client.post(URL, json={"scenario": SCENARIO, "price_per_gpu_hour": price})
+@pytest.mark.parametrize("url", PRICING_URLS)
+@pytest.mark.parametrize("amount", [2.1, "0"])
+def test_a_float_is_no_price_and_nothing_is_none(
+    client: Client, url: str, amount: float | str
+) -> None:
+    price = {"amount": amount, "currency": "EUR"}
+    answer = client.post(url, json={"scenario": SCENARIO, "price_per_gpu_hour": price})
     assert answer.status_code == 422
     assert answer.json()["errors"][0]["pointer"] == "/price_per_gpu_hour/amount"
 
 
+@pytest.mark.parametrize("url", PRICING_URLS)
 @pytest.mark.parametrize("beside", ["currency", "pricing"])
-def test_it_stands_instead_of_stored_rates(client: Client, beside: str) -> None:
+def test_it_stands_instead_of_stored_rates(client: Client, url: str, beside: str) -> None:
     body = {"scenario": SCENARIO, **TYPED, beside: PRICED[beside]}
-    answer = client.post(URL, json=body)
+    answer = client.post(url, json=body)
     assert answer.status_code == 422
     (fault,) = answer.json()["errors"]
     assert (fault["pointer"], fault["code"]) == (f"/{beside}", "price_is_typed")
 
 
-def test_the_window_ends_on_a_date(client: Client) -> None:
+@pytest.mark.parametrize("url", PRICING_URLS)
+def test_the_window_ends_on_a_date(client: Client, url: str) -> None:
     body = {"scenario": SCENARIO, **TYPED, "start_on": "9999-12-20"}
-    answer = client.post(URL, json=body)
+    answer = client.post(url, json=body)
     assert answer.status_code == 422
     assert answer.json()["errors"][0]["code"] == "window_too_late"
 

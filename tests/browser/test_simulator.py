@@ -204,6 +204,9 @@ def test_a_typed_price_gives_money(page: Page, base_url: str) -> None:
     # 176 008.488… GPU-hours
     expect(figure(page, "cost")).to_have_text("€369,617.82")
     page.wait_for_url(re.compile(r"price=2\.10&currency=EUR$"))
+    page.get_by_role("button", name="What would help?").click()
+    replaced = page.locator("#remedy-list tr", has_text="Replace slow GPUs")
+    expect(replaced).to_contain_text("€369,617.82", timeout=20_000)
 
 
 def test_a_french_page_writes_figures_as_french_does(page: Page, base_url: str) -> None:

@@ -59,9 +59,7 @@ export function remedies(store) {
     button.disabled = true;
     list.setAttribute("aria-busy", "true");
     try {
-      // Remedies are priced by stored rates only: a typed price is left out.
-      const priced = store.price.mode === "rates" ? priceFields(store.price) : {};
-      const body = { scenario: copied(store.scenario), ...priced };
+      const body = { scenario: copied(store.scenario), ...priceFields(store.price) };
       const { data } = await ask("POST", "/v1/evaluations/remedies", { body });
       shown = true;
       const hasMoney = data.cost_status === "priced" || data.cost_status === "partly_priced";
