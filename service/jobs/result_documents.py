@@ -27,6 +27,7 @@ class ResultOut(Struct, frozen=True, kw_only=True):
 
     id: str
     batch_id: UUID
+    batch_name: str
     custom_id: str
     name: str
     point: int
@@ -34,7 +35,8 @@ class ResultOut(Struct, frozen=True, kw_only=True):
     start_on: date
     model_version: str
     seed: int
-    inputs: dict[str, Any]
+    num_gpus: Annotated[int, Meta(description="Of the point, whether it is an axis or not.")]
+    inputs: Annotated[dict[str, Any], Meta(description="The value of the point on every axis.")]
     result: ResultColumns
     cost_of_loss: Money | None
     money_given_back: Annotated[

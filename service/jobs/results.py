@@ -50,6 +50,7 @@ from service.reports.money import CostStatus, minor_digits
 from service.reports.pricing import Cost, PricedWindow, priced
 
 OUTPUTS = tuple(column.name for column in COLUMNS)
+SIZE = "num_gpus"
 MAX_BATCHES = 10_000
 
 
@@ -161,7 +162,7 @@ def rows_of(
     for batch_id, point in places:
         by_batch.setdefault(batch_id, []).append(point)
     points = {batch_id: np.array(wanted) for batch_id, wanted in by_batch.items()}
-    tables = fetch_batches(connection, points, ("failure", *OUTPUTS))
+    tables = fetch_batches(connection, points, ("failure", SIZE, *OUTPUTS))
     found: dict[tuple[UUID, int], ResultOut] = {}
     for batch_id, table in tables.items():
         for row, point in enumerate(by_batch[batch_id]):
@@ -185,6 +186,7 @@ def _row(
     return ResultOut(
         id=f"{batch_id}.{point}",
         batch_id=batch_id,
+        batch_name=selection.batches[batch_id].name,
         custom_id=item.custom_id,
         name=item.name,
         point=point,
@@ -192,6 +194,7 @@ def _row(
         start_on=item.start_on,
         model_version=selection.batches[batch_id].model_version,
         seed=item.scenario["seed"],
+        num_gpus=int(table[SIZE][row]),
         inputs=grid_of(*_documents(item)).inputs_at(point - item.first_point),
         result=ResultColumns(**{name: shown_value(name, table[name][row]) for name in OUTPUTS}),
         cost_of_loss=cost.cost,

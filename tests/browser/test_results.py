@@ -219,6 +219,19 @@ def test_any_output_can_be_a_column(seeded_page: Page, seeded: Seeded) -> None:
     assert column(rows, lost.evaluate("heading => heading.cellIndex")) == ["78,311", "176,009"]
 
 
+def test_rows_of_all_batches_say_their_gpus_and_their_batch(
+    seeded_page: Page, seeded: Seeded
+) -> None:
+    page = seeded_page
+    page.goto(f"{seeded.url}/results?num_gpus_min=1024&num_gpus_max=1024&name=one+slow+GPU")
+    rows = rows_of(page)
+    heads = page.locator("thead th").all_inner_texts()
+    place = next(at for at, text in enumerate(heads) if text.startswith("GPUs"))
+    assert set(column(rows, place)) == {"1,024"}
+    link = page.get_by_role("link", name="q1-sizing", exact=True)
+    expect(link).to_have_attribute("href", f"/batches/{seeded.sizing}")
+
+
 def test_a_result_says_what_was_asked_what_it_is_and_how_to_get_it_again(
     seeded_page: Page, seeded: Seeded, api: httpx.Client
 ) -> None:

@@ -10,7 +10,18 @@ from service.jobs import comparisons, deletions, results
 from service.jobs.comparisons import ComparisonQuery
 from service.jobs.result_documents import ResultPage
 from service.jobs.result_queries import ResultsQuery
-from tests.jobs.batch_bodies import ACTOR, SIZES, cancel, item, read, rows, run, speeds, submit
+from tests.jobs.batch_bodies import (
+    ACTOR,
+    SEED,
+    SIZES,
+    cancel,
+    item,
+    read,
+    rows,
+    run,
+    speeds,
+    submit,
+)
 from tests.jobs.chunk_steps import end, record
 from tests.jobs.completed import complete
 
@@ -100,6 +111,21 @@ def test_points_without_a_chunk_are_no_results(database: Database) -> None:
         )
         compared = comparisons.compare(connection, ACTOR, query, page_size=3)
     assert all(row.past["gpu_hours_lost"] is not None for row in compared.items)
+
+
+def test_rows_say_how_many_gpus_and_of_which_batch(database: Database) -> None:
+    sizes = {"path": "num_gpus", "values": [64, 128]}
+    run(database, item(axes=[sizes]), name="past")
+    lone = run(database, item(axes=[speeds(2)]), name="new")
+    found = rows(database, order_by="num_gpus")
+    assert [(row.batch_name, row.num_gpus, row.inputs.get("num_gpus")) for row in found] == [
+        ("past", 64, 64),
+        ("past", 128, 128),
+        *[("new", SEED["num_gpus"], None)] * 2,
+    ]
+    with database.read() as connection:
+        detail = results.read_one(connection, ACTOR, f"{lone.id}.1")
+    assert (detail.result.batch_name, detail.result.num_gpus) == ("new", 1024)
 
 
 def test_a_batch_without_points_is_an_empty_list(database: Database) -> None:

@@ -17,7 +17,7 @@ async function show() {
   const columns = new Map(outputs.map((column) => [column.name, column]));
   byId("result-name").textContent = result.name;
   document.title = `${result.name} · Trainard`;
-  byId("trail").append(" / ", h("a", { href: `/batches/${result.batch_id}` }, t("results.its_batch")));
+  byId("trail").append(" / ", h("a", { href: `/batches/${result.batch_id}` }, result.batch_name));
   fill(
     byId("result-actions"),
     h("a", { class: "button primary", href: simulatorLink(provenance.scenario) }, t("results.open_in_simulator")),

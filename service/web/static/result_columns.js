@@ -38,7 +38,7 @@ export function factColumns({ isAcross }) {
     { key: "model_version", label: t("results.model_version"), cell: (row) => row.model_version },
     { key: "seed", label: t("results.seed"), num: true, cell: (row) => String(row.seed) },
     ...(isAcross
-      ? [{ key: "batch", label: t("results.batch"), cell: (row) => h("a", { href: `/batches/${row.batch_id}` }, row.batch_id.slice(-8)) }]
+      ? [{ key: "batch", label: t("results.batch"), cell: (row) => h("a", { href: `/batches/${row.batch_id}`, title: row.batch_id }, row.batch_name) }]
       : []),
   ];
 }
@@ -52,6 +52,10 @@ export function inputColumn(path) {
     sort: path,
     cell: (row) => (path in row.inputs ? inputText(path, row.inputs[path]) : ""),
   };
+}
+
+export function sizeColumn() {
+  return { ...inputColumn("num_gpus"), cell: (row) => count(row.num_gpus) };
 }
 
 export function outputColumn(column) {

@@ -22,7 +22,7 @@ const ACROSS = [
  * those that make sense only across batches. `{values(), setPaths(columns)}`: the parameters of the
  * API, and the columns that a condition may name.
  */
-export function resultFilters(element, { isAcross, columns, changed }) {
+export function resultFilters(element, { isAcross, changed }) {
   const fields = [...FIELDS, ...(isAcross ? ACROSS : [])].map(fieldOf);
   const paths = h("datalist", { id: "condition-paths" });
   const conditions = h("div", { class: "conditions" });
@@ -38,7 +38,6 @@ export function resultFilters(element, { isAcross, columns, changed }) {
   );
   const soon = settled(() => changedNow(false), 350);
   fill(element, form);
-  setPaths(columns.map((column) => [column.name, column.label]));
   show();
   onMoved(show);
 

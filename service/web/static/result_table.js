@@ -7,7 +7,7 @@ import { columnsOf } from "./columns.js";
 import { fill, h } from "./dom.js";
 import { downloadMenu } from "./download_menu.js";
 import { resultFilters } from "./result_filters.js";
-import { costColumn, factColumns, grouped, INPUT, inputColumn, outputColumn } from "./result_columns.js";
+import { costColumn, factColumns, grouped, INPUT, inputColumn, outputColumn, sizeColumn } from "./result_columns.js";
 import { may } from "./session.js";
 import { table } from "./table.js";
 import { t } from "./texts.js";
@@ -22,7 +22,8 @@ export async function resultTable(element, { batch = null, currency = null } = {
   const [outputs, seesCosts, exports] = await Promise.all([columnsOf(), may("costs:read"), may("exports:create")]);
   const isAcross = batch === null;
   const atFirst = isAcross ? [...AT_FIRST, "batch"] : AT_FIRST;
-  const inputs = new Map();
+  // Every row has a number of GPUs, also where it is no axis
+  const inputs = new Map([["num_gpus", sizeColumn()]]);
   // Read at each drawing of the headings: a currency may be chosen meanwhile
   const cost = costColumn(() => Boolean(seesCosts && (currency || asked().get("currency"))));
   const columns = [];
@@ -36,9 +37,9 @@ export async function resultTable(element, { batch = null, currency = null } = {
 
   const filters = resultFilters(filterPlace, {
     isAcross,
-    columns: outputs,
     changed: () => shownTable.filter(),
   });
+  tellPaths();
   const downloads = downloadMenu();
   const path = batch ? `/v1/scenario-batches/${batch.id}/results` : "/v1/results";
 
@@ -114,11 +115,15 @@ export async function resultTable(element, { batch = null, currency = null } = {
     }
     if (inputs.size === before) return;
     arrange();
+    tellPaths();
+    shownTable.setColumns(spread(shown));
+  }
+
+  function tellPaths() {
     filters.setPaths([
       ...[...inputs.values()].map((column) => [column.hint, column.label]),
       ...outputs.map((column) => [column.name, column.label]),
     ]);
-    shownTable.setColumns(spread(shown));
   }
 
   function drawDownloads(orderBy) {
