@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import httpx
 import pytest
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import Browser, Locator, Page, Route, expect
 
 from service.cli.http_client import ENDED, open_client, read
 from tests.browser.conftest import guarded_page
@@ -282,3 +282,35 @@ def test_a_viewer_sees_no_money_and_changes_nothing(browser: Browser, closed: Cl
         page.goto(f"{seeded.url}/results/{seeded.sizing}.{KNOWN_POINT}")
         expect(page.locator("#figure-cost")).to_have_text("withheld")
         expect(page.locator("body")).not_to_contain_text("369,617")
+
+
+def test_a_session_that_ends_while_a_batch_is_followed_leads_to_sign_in(
+    browser: Browser, closed: Closed
+) -> None:
+    url, sizing = closed.seeded.url, closed.seeded.sizing
+    path = f"{url}/v1/scenario-batches/{sizing}"
+    asked: list[str] = []
+
+    def running(route: Route) -> None:
+        """The ended batch as if it were running, and its events as if a proxy cut them."""
+        if asked:
+            route.continue_()
+            return
+        document = {**route.fetch(url=path).json(), "state": "running"}
+        if route.request.url == path:
+            route.fulfill(json=document)
+            return
+        asked.append("events")
+        assert page.request.delete(f"{url}/v1/session", headers={"Origin": url}).status == 204
+        data = json.dumps(document)
+        route.fulfill(
+            content_type="text/event-stream", body=f"retry: 20\nevent: progress\ndata: {data}\n\n"
+        )
+
+    with guarded_page(browser, url, refused=[401]) as page:
+        opened = page.request.post(f"{url}/v1/session", data={"key": closed.viewer_key})
+        assert opened.status == 201
+        page.route(re.compile(rf"/v1/scenario-batches/{sizing}(/events)?$"), running)
+        page.goto(f"{url}/batches/{sizing}")
+        expect(page).to_have_url(f"{url}/sign-in?next=%2Fbatches%2F{sizing}")
+        expect(page.get_by_label("API key")).to_be_visible()
