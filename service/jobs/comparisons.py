@@ -59,9 +59,10 @@ class ComparedBatches(Struct, frozen=True, kw_only=True):
         str,
         Meta(
             max_length=100,
-            description="`past`, `new`, `difference` or `relative` of a column, `-` for falling; "
-            "by default the order of the baseline. `cost_of_loss` needs the scope costs:read.",
-            examples=["-difference.gpu_hours_lost"],
+            description="`past`, `new`, `difference`, `magnitude` (of the difference, whatever its "
+            "sign) or `relative` of a column, `-` for falling; by default the order of the "
+            "baseline. `cost_of_loss` needs the scope costs:read.",
+            examples=["-magnitude.gpu_hours_lost"],
         ),
     ] = ""
     columns: Annotated[

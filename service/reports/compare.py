@@ -35,7 +35,8 @@ from service.reports.sampling import (
     samplings,
 )
 
-Part = Literal["past", "new", "difference", "relative"]
+# `magnitude`: of the difference, whatever its sign
+Part = Literal["past", "new", "difference", "magnitude", "relative"]
 # A float stand-in that rows can be ordered by; shown costs are decimals
 COST = "cost_of_loss"
 
@@ -111,7 +112,7 @@ def parse_order(text: str, columns: Sequence[str], *, with_cost: bool = False) -
     if part not in get_args(Part):
         raise ValueError(
             f"{text!r} orders by {part!r}, but rows are ordered by one of past, new, difference, "
-            "relative, followed by a point and a column"
+            "magnitude, relative, followed by a point and a column"
         )
     allowed = (*columns, COST) if with_cost else tuple(columns)
     if column not in allowed:
@@ -153,10 +154,8 @@ def ordered_numbers(joined: Joined, order: Order) -> Floats:
     if order.column == COST:
         past = _cost_order(joined.baseline, joined.past_rows)
         new = _cost_order(joined.candidate, joined.new_rows)
-        if joined.baseline.currency != joined.candidate.currency and order.part in {
-            "difference",
-            "relative",
-        }:
+        same_currency = joined.baseline.currency == joined.candidate.currency
+        if not same_currency and order.part not in {"past", "new"}:
             return np.full(joined.num_rows, np.nan)
     else:
         past, new = joined.past(order.column), joined.new(order.column)
@@ -165,7 +164,9 @@ def ordered_numbers(joined: Joined, order: Order) -> Floats:
     if order.part == "new":
         return new
     difference = differences(past, new)
-    return difference if order.part == "difference" else relatives(past, difference)
+    if order.part == "relative":
+        return relatives(past, difference)
+    return np.abs(difference) if order.part == "magnitude" else difference
 
 
 def _cost_order(side: Side, rows: Ints) -> Floats:

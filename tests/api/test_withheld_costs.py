@@ -336,6 +336,7 @@ def test_what_is_withheld_does_not_depend_on_the_prices(house: House) -> None:
         BATCHES + "/{batch}/results?pricing=2",
         BATCHES + "/{batch}/results?order_by=num_gpus,cost_of_loss",
         "/v1/comparisons?baseline={batch}&candidate={batch}&order_by=new.cost_of_loss",
+        "/v1/comparisons?baseline={batch}&candidate={batch}&order_by=-magnitude.cost_of_loss",
         "/v1/comparisons?baseline={batch}&candidate={batch}&baseline_pricing=2",
         "/v1/exports?order_by=cost_of_loss&currency=EUR",
         "/v1/exports?currency=EUR",

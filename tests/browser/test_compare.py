@@ -60,7 +60,7 @@ def test_two_batches_are_chosen_by_keyboard_and_compared(
     page.goto(f"{seeded.url}/compare?baseline={seeded.sizing}&candidate={seeded.eviction}")
     expect(page.get_by_role("combobox", name="Past")).to_have_value("q1-sizing")
     asked = {"baseline": seeded.sizing, "candidate": seeded.eviction}
-    found = read(api, "/v1/comparisons", **asked, order_by="difference.gpu_hours_lost")
+    found = read(api, "/v1/comparisons", **asked, order_by="-magnitude.gpu_hours_lost")
     total = found["summary"]["gpu_hours_lost"]
     expect(page.locator("#difference-hours")).to_have_text(
         f"{signed(total['difference'])} GPU-hours"

@@ -210,6 +210,9 @@ def test_a_comparison_is_sorted_and_paged(database: Database) -> None:
         if token is None:
             break
     assert seen == sizes[::-1]
+    # Nobody waits any more: all have gained, the largest cluster most.
+    largest = compare(database, past.id, new.id, order_by="-magnitude.gpu_hours_lost")
+    assert [row.key["num_gpus"] for row in largest.items] == sizes[::-1]
     with pytest.raises(MalformedError):
         compare(database, past.id, new.id, order_by="difference.colour")
     with pytest.raises(MalformedError):

@@ -102,7 +102,7 @@ FEW = st.sampled_from([NAN, -2.0, 0.0, 1.0, 3.0])
 
 @given(
     rows=st.lists(st.tuples(FEW, FEW), max_size=12),
-    part=st.sampled_from(["past", "new", "difference", "relative"]),
+    part=st.sampled_from(["past", "new", "difference", "magnitude", "relative"]),
     descending=st.booleans(),
     column=st.sampled_from([LOST, "cost_of_loss"]),
     size=st.integers(1, 5),
@@ -121,7 +121,8 @@ def test_pages_hold_every_row_once_in_order(
         past, new = rows[place]
         difference = new - past
         relative = difference / abs(past) if past else NAN
-        return {"past": past, "new": new, "difference": difference, "relative": relative}[part]
+        numbers = {"past": past, "new": new, "difference": difference, "relative": relative}
+        return {**numbers, "magnitude": abs(difference)}[part]
 
     def rank(place: int) -> tuple[bool, float, int]:
         value = number(place)
@@ -137,8 +138,9 @@ def test_costs_in_two_currencies_have_an_order_but_no_difference() -> None:
     joined = join(side([1.0, 2.0]), side([5.0, 4.0], currency="USD"))
     by_new = Order(part="new", column="cost_of_loss")
     assert everything(joined, by_new, 5) == [1, 0]
-    by_difference = Order(part="difference", column="cost_of_loss", descending=True)
-    assert everything(joined, by_difference, 5) == [0, 1]
+    for part in ("difference", "magnitude", "relative"):
+        order = parse_order(f"-{part}.cost_of_loss", [LOST], with_cost=True)
+        assert everything(joined, order, 5) == [0, 1]
 
 
 def test_costs_without_a_currency_keep_the_order_of_the_baseline() -> None:

@@ -96,6 +96,7 @@ def test_a_moved_ideal_is_split_and_an_unmoved_one_is_not() -> None:
         (None, [1, 2, 3, 4, 5]),
         (Order(part="difference", column="gpu_hours_lost"), [4, 1, 3, 5, 2]),
         (Order(part="difference", column="gpu_hours_lost", descending=True), [5, 1, 3, 4, 2]),
+        (Order(part="magnitude", column="gpu_hours_lost"), [4, 1, 3, 5, 2]),
     ],
 )
 def test_rows_come_in_the_order_asked_for(order: Order | None, expected: list[int]) -> None:

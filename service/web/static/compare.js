@@ -84,8 +84,8 @@ async function compare(chosen, mine) {
   fill(byId("summary"), summaryElements(whole));
   const lost = whole.summary.gpu_hours_lost;
   announce(t("compare.announced", { past: hours(lost.past), new: hours(lost.new), difference: signedHours(lost.difference) }));
-  // By size: the largest gains first where there are more of them than losses
-  const largest = `${(lost.difference ?? 0) < 0 ? "" : "-"}difference.${column.name}`;
+  // By size, gains among losses
+  const largest = `-magnitude.${column.name}`;
   const drawn = await get(withQuery("/v1/comparisons", { ...asks, causes: null, order_by: largest }));
   if (mine !== turn) return;
   // The chart library may take seconds the first time: the table does not wait for it
