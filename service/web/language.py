@@ -9,7 +9,6 @@ from typing import Final
 from babel import negotiate_locale
 from msgspec import Struct
 
-from service.errors import MalformedError
 from service.reports.language import LANGUAGES, Language
 
 COOKIE: Final = "trainard_language"
@@ -33,12 +32,10 @@ class Choice(Struct, frozen=True):
 
 
 def choose(asked: str | None, kept: str | None, accepted: str) -> Choice:
-    """Decide; raises `MalformedError` for a language that there is not."""
-    if asked is not None:
-        for language in LANGUAGES:
-            if asked == language:
-                return Choice(language, is_asked_for=True)
-        raise MalformedError(f"lang is {asked!r}, but the page speaks {', '.join(LANGUAGES)}")
+    """Decide; a language that there is not counts as not asked for."""
+    for language in LANGUAGES:
+        if asked == language:
+            return Choice(language, is_asked_for=True)
     for language in LANGUAGES:
         if kept == language:
             return Choice(language, is_asked_for=False)

@@ -56,7 +56,10 @@ def test_a_language_that_is_asked_for_is_kept(shared_client: TestClient[Litestar
     later = shared_client.get("/rates", headers={"Cookie": "trainard_language=fr"})
     assert '<html lang="fr"' in later.text
     shared_client.cookies.clear()
-    assert shared_client.get("/rates?lang=de").status_code == 400
+    unknown = shared_client.get("/rates?lang=de", headers={"Accept-Language": "fr"})
+    assert unknown.status_code == 200
+    assert '<html lang="fr"' in unknown.text
+    assert "set-cookie" not in unknown.headers
 
 
 def test_files_have_no_other_address(shared_client: TestClient[Litestar]) -> None:
