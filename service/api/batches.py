@@ -50,6 +50,17 @@ class BatchListQuery(PageQuery, frozen=True, kw_only=True):
     name: Annotated[str, Meta(max_length=200, description="Only batches of this name.")] | None = (
         None
     )
+    name_contains: (
+        Annotated[
+            str,
+            Meta(
+                min_length=1,
+                max_length=200,
+                description="Only batches with this text in their name, in whatever case.",
+            ),
+        ]
+        | None
+    ) = None
 
 
 @operation(
@@ -122,6 +133,7 @@ async def list_batches(request: ApiRequest) -> ApiResponse:
             page_token=token,
             state=query.state,
             name=query.name,
+            name_contains=query.name_contains,
         ),
     )
 

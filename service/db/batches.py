@@ -5,7 +5,19 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, Row, and_, case, func, insert, or_, select, update
+from sqlalchemy import (
+    Column,
+    ColumnElement,
+    Connection,
+    Row,
+    and_,
+    case,
+    func,
+    insert,
+    or_,
+    select,
+    update,
+)
 
 from service.db.tables import batch_item, chunk_ledger, scenario_batch
 
@@ -36,6 +48,7 @@ def list_batches(  # noqa: PLR0913 - one argument a filter
     before: tuple[datetime, UUID] | None = None,
     states: Sequence[str] = (),
     name: str | None = None,
+    name_contains: str | None = None,
     ids: Sequence[UUID] | None = None,
     created_after: datetime | None = None,
     created_before: datetime | None = None,
@@ -54,6 +67,8 @@ def list_batches(  # noqa: PLR0913 - one argument a filter
         query = query.where(columns.state.in_(states))
     if name is not None:
         query = query.where(columns.name == name)
+    if name_contains is not None:
+        query = query.where(_contains(connection, columns.name, name_contains))
     if ids is not None:
         query = query.where(columns.id.in_(ids))
     if created_after is not None:
@@ -62,6 +77,13 @@ def list_batches(  # noqa: PLR0913 - one argument a filter
         query = query.where(columns.created_at < created_before)
     query = query.order_by(columns.created_at.desc(), columns.id.desc()).limit(limit)
     return list(connection.execute(query))
+
+
+def _contains(connection: Connection, column: Column[str], text: str) -> ColumnElement[bool]:
+    """Whether the text stands in the column, in whatever case; no character of it is special."""
+    if connection.dialect.name == "sqlite":
+        return func.instr(func.unicode_lower(column), func.unicode_lower(text)) > 0
+    return func.strpos(func.lower(column), func.lower(text)) > 0
 
 
 def num_unfinished(connection: Connection, team_id: UUID) -> int:

@@ -201,6 +201,8 @@ def _prepare_sqlite(connection: sqlite3.Connection, _entry: ConnectionPoolEntry)
     connection.isolation_level = None
     for pragma in SQLITE_PRAGMAS:
         _set_patiently(connection, f"PRAGMA {pragma}")
+    # Its own lower() knows the letters of ASCII only.
+    connection.create_function("unicode_lower", 1, str.lower, deterministic=True)
 
 
 def _set_patiently(connection: sqlite3.Connection, pragma: str) -> None:

@@ -139,9 +139,10 @@ def list_page(
     page_token: str | None,
     state: str | None = None,
     name: str | None = None,
+    name_contains: str | None = None,
 ) -> BatchPage:
     """A page of batches, newest first."""
-    query = ["batches", state, name]
+    query = ["batches", state, name, name_contains]
     before = read_token(page_token, query, tuple[datetime, UUID])
     rows = batches.list_batches(
         connection,
@@ -150,6 +151,7 @@ def list_page(
         before=before,
         states=[state] if state else (),
         name=name,
+        name_contains=name_contains,
     )
     shown = rows[:page_size]
     more = len(rows) > page_size

@@ -139,6 +139,15 @@ def test_a_page_token_belongs_to_its_query(client: TestClient[Litestar], problem
     assert "another filter" in problem_of(answer, "malformed-request")["detail"]
 
 
+def test_batches_are_listed_by_a_part_of_their_name(client: TestClient[Litestar]) -> None:
+    made = [finished(client, post(client, {**SLOW, "name": name})) for name in ("Past", "new")]
+    found = client.get("/v1/scenario-batches", params={"name_contains": "AS"}).json()["items"]
+    assert [batch["id"] for batch in found] == [made[0]["id"]]
+    for text in ("", "a" * 201):
+        answer = client.get("/v1/scenario-batches", params={"name_contains": text})
+        assert answer.status_code == 400
+
+
 @pytest.mark.parametrize(
     "path",
     [

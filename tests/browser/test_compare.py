@@ -36,10 +36,10 @@ def signed(value: float) -> str:
 
 
 def pick(page: Page, label: str, text: str) -> None:
-    """Choose by the keyboard alone."""
+    """Choose by the keyboard alone, with caps lock on."""
     field = page.get_by_role("combobox", name=label)
     field.focus()
-    page.keyboard.type(text)
+    page.keyboard.type(text.upper())
     listed = page.get_by_role("listbox", name=label)
     expect(listed.get_by_role("option").first).to_contain_text(text)
     page.keyboard.press("ArrowDown")

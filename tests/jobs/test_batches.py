@@ -9,7 +9,13 @@ import pytest
 
 from service.db import batches as batch_rows
 from service.db.engine import Database
-from service.errors import ConflictError, InvalidError, NotFoundError, UnavailableError
+from service.errors import (
+    ConflictError,
+    InvalidError,
+    MalformedError,
+    NotFoundError,
+    UnavailableError,
+)
 from service.jobs import batches, results
 from service.jobs.actors import Actor
 from service.jobs.batch_documents import TERMINAL_STATES, BatchState
@@ -285,6 +291,43 @@ def test_the_list_of_batches_is_paged_newest_first(database: Database) -> None:
         if token is None:
             break
     assert seen == made[::-1]
+
+
+def test_batches_are_found_by_a_part_of_their_name(database: Database) -> None:
+    for name in ("Q1-Sizing", "100%_SIZING", "a\\b", "L'été"):
+        submit(database, item(), name=name)
+    wanted = {
+        "sizing": ["100%_SIZING", "Q1-Sizing"],
+        "q1-S": ["Q1-Sizing"],
+        "%": ["100%_SIZING"],
+        "_": ["100%_SIZING"],
+        "\\": ["a\\b"],
+        "'ÉTÉ": ["L'été"],
+        "q1_sizing": [],
+    }
+    with database.read() as connection:
+        for text, names in wanted.items():
+            page = batches.list_page(
+                connection, ACTOR, page_size=9, page_token=None, name_contains=text
+            )
+            assert [batch.name for batch in page.items] == names
+
+
+def test_pages_of_batches_found_by_name(database: Database) -> None:
+    for name in ("a1", "b", "A2", "a3"):
+        submit(database, item(), name=name)
+    with database.read() as connection:
+        first = batches.list_page(
+            connection, ACTOR, page_size=2, page_token=None, name_contains="a"
+        )
+        token = first.next_page_token
+        second = batches.list_page(
+            connection, ACTOR, page_size=2, page_token=token, name_contains="a"
+        )
+        with pytest.raises(MalformedError):
+            batches.list_page(connection, ACTOR, page_size=2, page_token=token, name_contains="b")
+    assert [batch.name for batch in first.items + second.items] == ["a3", "A2", "a1"]
+    assert second.next_page_token is None
 
 
 def test_filters_and_order_of_results(database: Database) -> None:
