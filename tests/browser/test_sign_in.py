@@ -93,6 +93,7 @@ def test_signing_in_never_leads_to_another_host(browser: Browser, closed: Closed
             ("javascript:alert(1)", "/"),
             ("https://evil.example/", "/"),
             ("data:text/html,x", "/"),
+            (f"blob:{url}/x", "/"),
             ("http://[", "/"),
         ):
             page.goto(f"{url}/sign-in?next={quote(following, safe='')}")

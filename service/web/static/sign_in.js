@@ -11,7 +11,9 @@ function nextPlace() {
   try {
     const next = new URLSearchParams(location.search).get("next") ?? "/";
     const there = new URL(next, location.origin);
-    if (there.origin === location.origin && there.pathname !== "/sign-in") {
+    // blob:http://this-host/x has the origin of this service too, and is no page of it.
+    const isHere = there.protocol === location.protocol && there.origin === location.origin;
+    if (isHere && there.pathname !== "/sign-in") {
       return `${location.origin}${there.pathname}${there.search}${there.hash}`;
     }
   } catch {
