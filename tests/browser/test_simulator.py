@@ -14,6 +14,16 @@ from tests.browser.conftest import guarded_page
 
 pytestmark = pytest.mark.browser
 
+# The next request is answered, and its answer never arrives.
+LOSE_ONE_ANSWER = """() => {
+  const real = window.fetch;
+  window.fetch = async (...given) => {
+    window.fetch = real;
+    await real(...given);
+    throw new TypeError("lost");
+  };
+}"""
+
 
 def figure(page: Page, name: str) -> Locator:
     return page.locator(f'[data-figure="{name}"]')
@@ -256,7 +266,13 @@ def test_a_scenario_becomes_a_profile_and_a_batch(browser: Browser, base_url: st
         dialog = page.get_by_role("dialog")
         dialog.get_by_label("Name", exact=True).fill("from the page")
         dialog.get_by_label("Largest cluster").fill("1024")
+        page.evaluate(LOSE_ONE_ANSWER)
+        dialog.get_by_role("button", name="Post").click()
+        expect(dialog.get_by_role("alert")).to_contain_text("cannot be reached")
+        # Made already, though nobody said so: sent again it is answered, and made no second time.
         dialog.get_by_role("button", name="Post").click()
         page.wait_for_url(re.compile("/batches/[0-9a-f-]{36}$"))
-        batch = f"{base_url}/v1/scenario-batches/{page.url.rsplit('/', 1)[1]}"
-        assert httpx.get(batch).json()["points_total"] == 8
+        listed = f"{base_url}/v1/scenario-batches?name=from+the+page"
+        (batch,) = httpx.get(listed).json()["items"]
+        assert page.url.endswith(batch["id"])
+        assert batch["points_total"] == 8

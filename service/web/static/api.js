@@ -51,14 +51,28 @@ export async function get(path, options = {}) {
   return (await ask("GET", path, options)).data;
 }
 
-/** A POST that makes something: sent again with the same key it makes nothing twice. */
+// What was sent and not yet answered with success: "path body" → its key.
+const open_keys = new Map();
+
+/**
+ * A POST that makes something. Until it succeeds the same path and body keep their key: what was
+ * made although its answer got lost is answered when it is sent again, not made twice. A refusal
+ * leaves a key free, so it is kept then too; after a success the next press is a new wish.
+ */
 export async function create(path, body, options = {}) {
-  const key = options.key ?? crypto.randomUUID();
-  return ask("POST", path, {
-    ...options,
-    body,
-    headers: { "Idempotency-Key": key, ...(options.headers ?? {}) },
-  });
+  const content = body instanceof Blob ? await body.text() : JSON.stringify(body);
+  const wish = `${path} ${content}`;
+  if (!open_keys.has(wish)) open_keys.set(wish, newKey());
+  const key = open_keys.get(wish);
+  const made = await ask("POST", path, { ...options, body, headers: { "Idempotency-Key": key, ...(options.headers ?? {}) } });
+  // Two presses may have been under way at once: the key may be a newer wish's by now.
+  if (open_keys.get(wish) === key) open_keys.delete(wish);
+  return made;
+}
+
+/** 128 random bits; crypto.randomUUID is not there over plain HTTP. */
+function newKey() {
+  return Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
 /** The path with a query; null and "" are left out, lists repeat the parameter. */

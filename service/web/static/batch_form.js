@@ -31,11 +31,8 @@ export function batchForm() {
   const plan = byId("plan");
   const check = byId("batch-check");
   const send = form.querySelector("[type=submit]");
-  // One key for one content: sent twice, it makes one batch
-  let key = crypto.randomUUID();
 
   function changed() {
-    key = crypto.randomUUID();
     plan.hidden = true;
     clearProblem(form);
   }
@@ -97,7 +94,7 @@ export function batchForm() {
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     attempt(send, async (body) => {
-      const { data } = await create("/v1/scenario-batches", body, { key });
+      const { data } = await create("/v1/scenario-batches", body);
       location.assign(`/batches/${data.id}`);
     });
   });
