@@ -145,7 +145,7 @@ def test_a_pasted_batch_is_checked_followed_to_its_end_and_deleted(
             dialog = page.get_by_role("dialog")
             expect(dialog).to_contain_text("“followed”")
             dialog.get_by_role("button", name="Delete").click()
-            expect(page.get_by_role("heading", name="Batches")).to_be_visible()
+            expect(page.locator("main > .done")).to_have_text("“followed” is deleted.")
             assert api.get(path).status_code == httpx.codes.NOT_FOUND
         finally:
             take_away(api, path)

@@ -38,10 +38,14 @@ def test_a_schedule_is_made_run_changed_and_deleted(page: Page, base_url: str) -
     expect(row.locator('[data-state="succeeded"]')).to_be_visible(timeout=RUN_MS)
     expect(row.get_by_role("link", name="Report")).to_be_visible()
 
-    page.get_by_role("button", name="Pause").click()
-    expect(page.locator("#is-paused")).to_be_visible()
+    # Each by the keyboard, which stays at what takes the pressed button's place
+    pause, resume = page.locator("#pause"), page.locator("#resume")
+    expect(page.get_by_role("button", name="Run now")).to_be_focused()
+    pause.press("Enter")
+    expect(resume).to_be_focused()
     assert httpx.get(address).json()["paused"]
-    page.get_by_role("button", name="Resume").click()
+    resume.press("Enter")
+    expect(pause).to_be_focused()
     expect(page.locator("#is-paused")).to_be_hidden()
 
     page.get_by_role("button", name="Edit").click()
@@ -53,6 +57,7 @@ def test_a_schedule_is_made_run_changed_and_deleted(page: Page, base_url: str) -
     page.get_by_role("button", name="Delete").click()
     page.get_by_role("dialog").get_by_role("button", name="Delete").click()
     expect(page).to_have_url(f"{base_url}/schedules")
+    expect(page.locator("main > .done")).to_have_text("“Every night” is deleted.")
     assert httpx.get(address).status_code == 404
 
 

@@ -21,15 +21,15 @@ let current = null;
 let stop = () => {};
 
 async function showBatch(batch) {
-  const wasRunning = current !== null && isRunning(current);
   const isNew = current === null || current.state !== batch.state;
+  const isMoved = current !== null && isNew;
   current = batch;
   byId("batch-name").textContent = batch.name;
   document.title = `${batch.name} · Trainard`;
   showFacts(byId("batch"), batch);
   if (isNew) await showActions(byId("batch-actions"), batch, changed);
+  if (isMoved) announce(`${stateText(batch.state)}: ${pointsText(batch)}`);
   if (isRunning(batch)) return;
-  if (wasRunning) announce(`${stateText(batch.state)}: ${pointsText(batch)}`);
   if (byId("results").hidden) await showRows(batch);
 }
 
@@ -37,6 +37,7 @@ async function showBatch(batch) {
 let turn = Promise.resolve();
 function changed(batch) {
   turn = turn.then(() => showBatch(batch)).catch(showProblem);
+  return turn;
 }
 
 async function showRows(batch) {

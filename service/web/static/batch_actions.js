@@ -2,7 +2,9 @@
 
 import { ask, create, withQuery } from "./api.js";
 import { isRunning } from "./batch_parts.js";
+import { leaveSaying } from "./carried_word.js";
 import { fill, h } from "./dom.js";
+import { holdFocus } from "./held_focus.js";
 import { may } from "./session.js";
 import { attempt, confirmed } from "./submit.js";
 import { t } from "./texts.js";
@@ -14,6 +16,8 @@ export async function showActions(place, batch, changed) {
   const [writes, seesCosts] = await Promise.all([may("batches:write"), may("costs:read")]);
   const path = `/v1/scenario-batches/${batch.id}`;
   const isOver = !isRunning(batch);
+  // What runs may end while the keyboard is on one of its buttons
+  const held = place.contains(document.activeElement) ? holdFocus(document.activeElement) : null;
   fill(
     place,
     writes && isRunning(batch) && batch.state !== "canceling" ? button("cancel_batch", cancel, "danger") : null,
@@ -22,6 +26,7 @@ export async function showActions(place, batch, changed) {
     isOver && seesCosts ? button("reprice", reprice) : null,
     writes && isOver ? button("delete_batch", remove, "danger") : null,
   );
+  held?.();
 
   function button(text, work, look = null) {
     const element = h("button", { type: "button", class: look }, t(`results.${text}`));
@@ -30,7 +35,7 @@ export async function showActions(place, batch, changed) {
   }
 
   async function cancel(pressed) {
-    if (!(await confirmed(t("results.cancel_question", { name: batch.name }), t("results.cancel_batch")))) return;
+    if (!(await confirmed(t("results.cancel_question", { name: batch.name }), t("results.cancel_batch"), t("results.keep_running")))) return;
     await attempt(pressed, async () => changed((await ask("POST", `${path}/cancellation`)).data));
   }
 
@@ -56,7 +61,7 @@ export async function showActions(place, batch, changed) {
     await attempt(pressed, async () => {
       const { headers } = await ask("GET", path);
       await ask("DELETE", path, { headers: { "If-Match": headers.get("ETag") } });
-      location.assign("/batches");
+      leaveSaying("/batches", t("common.was_deleted", { name: batch.name }));
     });
   }
 }

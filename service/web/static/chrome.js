@@ -1,6 +1,7 @@
 // What is around every page: theme, language, who is signed in.
 
 import { ask } from "./api.js";
+import { sayCarried } from "./carried_word.js";
 import { byId, fill, h } from "./dom.js";
 import { showProblem } from "./problems.js";
 import { isStillThere, session } from "./session.js";
@@ -85,4 +86,5 @@ addEventListener("pageshow", async (event) => {
 byId("theme").addEventListener("click", nextTheme);
 showTheme();
 keepPlaceInLanguageLinks();
+sayCarried();
 showSession();

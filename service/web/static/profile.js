@@ -151,22 +151,24 @@ function toggle(is) {
   setAsked({ edit: is ? "yes" : null }, { push: true });
   showForm();
   if (is) byId("edit-profile").querySelector("input").focus();
+  else byId("edit").focus();
 }
 
-async function changeArchival(method, button) {
+async function changeArchival(method, button, successor) {
   if (method === "POST" && !(await confirmed(t("profiles.archive_question", { name: profile.name }), t("profiles.archive")))) return;
-  await attempt(button, async () => {
+  const change = async () => {
     await ask(method, `${ADDRESS}/archival`, { headers: { "If-Match": etag } });
     await load();
     announce(t(method === "POST" ? "profiles.was_archived" : "profiles.was_taken_back"));
-  });
+  };
+  await attempt(button, change, null, successor);
 }
 
 byId("edit").addEventListener("click", () => toggle(byId("edit-profile").hidden));
 byId("cancel").addEventListener("click", () => toggle(false));
 byId("newest").addEventListener("click", () => choose(profile.revision));
-byId("archive").addEventListener("click", (event) => changeArchival("POST", event.target));
-byId("take-back").addEventListener("click", (event) => changeArchival("DELETE", event.target));
+byId("archive").addEventListener("click", (event) => changeArchival("POST", event.target, "take-back"));
+byId("take-back").addEventListener("click", (event) => changeArchival("DELETE", event.target, "archive"));
 byId("more-revisions").addEventListener("click", (event) =>
   attempt(event.target, async () => {
     await loadRevisions(nextToken);

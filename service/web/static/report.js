@@ -1,6 +1,7 @@
 // One report: its headline and budget from the API, the report itself in a frame, its files.
 
 import { ask, withQuery } from "./api.js";
+import { leaveSaying } from "./carried_word.js";
 import { announce, byId, fill, h } from "./dom.js";
 import { count, hours, money, momentElement, percent, signedHours, signedMoney, signedPercent } from "./format.js";
 import { showProblem } from "./problems.js";
@@ -145,7 +146,7 @@ byId("delete").addEventListener("click", async (event) => {
   if (!(await confirmed(t("reports.delete_question", { name: report.name }), t("common.delete")))) return;
   await attempt(button, async () => {
     await ask("DELETE", ADDRESS, { headers: { "If-Match": etag } });
-    location.assign("/reports");
+    leaveSaying("/reports", t("common.was_deleted", { name: report.name }));
   });
 });
 

@@ -2,6 +2,7 @@
 
 import { asked, onMoved, setAsked } from "./address.js";
 import { ask, create, get, withQuery } from "./api.js";
+import { leaveSaying } from "./carried_word.js";
 import { announce, byId, fill, h } from "./dom.js";
 import { count, exact, hours, money, momentElement } from "./format.js";
 import { occurrenceTable } from "./occurrence_list.js";
@@ -109,6 +110,7 @@ function toggle(is) {
   setAsked({ edit: is ? "yes" : null }, { push: true });
   showForm();
   if (is) byId("edit-schedule").querySelector("input").focus();
+  else byId("edit").focus();
 }
 
 /** What was changed only: that alone is checked, and money is touched by none who may not see it. */
@@ -124,19 +126,20 @@ function sorted(value) {
   return Object.fromEntries(Object.keys(value).sort().map((key) => [key, sorted(value[key])]));
 }
 
-async function act(button, sentence, work) {
-  await attempt(button, async () => {
+async function act(button, sentence, work, successor) {
+  const done = async () => {
     take(await work());
     await showOccurrences();
     announce(t(sentence));
-  });
+  };
+  await attempt(button, done, null, successor);
 }
 
 const ifMatch = () => ({ headers: { "If-Match": etag } });
 byId("edit").addEventListener("click", () => toggle(byId("edit-schedule").hidden));
 byId("cancel").addEventListener("click", () => toggle(false));
-byId("pause").addEventListener("click", (event) => act(event.target, "schedules.was_paused", () => ask("POST", `${ADDRESS}/pause`)));
-byId("resume").addEventListener("click", (event) => act(event.target, "schedules.was_resumed", () => ask("DELETE", `${ADDRESS}/pause`, ifMatch())));
+byId("pause").addEventListener("click", (event) => act(event.target, "schedules.was_paused", () => ask("POST", `${ADDRESS}/pause`), "resume"));
+byId("resume").addEventListener("click", (event) => act(event.target, "schedules.was_resumed", () => ask("DELETE", `${ADDRESS}/pause`, ifMatch()), "pause"));
 byId("run").addEventListener("click", (event) =>
   attempt(event.target, async () => {
     await create(`${ADDRESS}/runs`);
@@ -149,7 +152,7 @@ byId("delete").addEventListener("click", async (event) => {
   if (!(await confirmed(t("schedules.delete_question", { name: schedule.name }), t("common.delete")))) return;
   await attempt(button, async () => {
     await ask("DELETE", ADDRESS, ifMatch());
-    location.assign("/schedules");
+    leaveSaying("/schedules", t("common.was_deleted", { name: schedule.name }));
   });
 });
 byId("after").addEventListener("change", async () => {

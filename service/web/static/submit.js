@@ -2,6 +2,7 @@
 
 import { byId, fill, h } from "./dom.js";
 import { busy } from "./form.js";
+import { holdFocus } from "./held_focus.js";
 import { clearProblem, showProblem } from "./problems.js";
 import { may } from "./session.js";
 import { t } from "./texts.js";
@@ -17,14 +18,21 @@ export function onSubmit(form, work) {
   });
 }
 
-/** Do `work` with the button waiting; what goes wrong is shown in the form, else above the page. */
-export async function attempt(button, work, form = null) {
+/**
+ * Do `work` with the button waiting; what goes wrong is shown in the form, else above the page.
+ * `successor`: the id of the button that takes its place then, and the keyboard with it.
+ */
+export async function attempt(button, work, form = null, successor = null) {
   clearProblem(form);
+  const settle = holdFocus(button, successor);
   try {
-    return await busy(button, work);
+    const done = await busy(button, work);
+    settle();
+    return done;
   } catch (problem) {
     if (problem.status === 412) showStale(form);
     else showProblem(problem, { form });
+    settle();
     return undefined;
   }
 }
@@ -37,10 +45,10 @@ function showStale(form) {
   reload.focus();
 }
 
-/** Ask in a dialog; whether the answer was yes. `yes` is the text of its button. */
-export function confirmed(question, yes) {
+/** Ask in a dialog; whether the answer was yes. `yes` and `otherwise` are the texts of its buttons. */
+export function confirmed(question, yes, otherwise = t("common.cancel")) {
   return new Promise((resolve) => {
-    const no = h("button", { value: "no" }, t("common.cancel"));
+    const no = h("button", { value: "no" }, otherwise);
     const dialog = h(
       "dialog",
       { "aria-label": question },
