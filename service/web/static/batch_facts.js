@@ -29,7 +29,7 @@ function progressCard(batch) {
     h("div", { class: "spread" }, h("h2", { id: "progress-title" }, t("results.progress")), stateTag(batch.state)),
     h("p", { class: "big", id: "points" }, pointsText(batch)),
     bar,
-    h("ul", { class: "counts", id: "counts" }, items),
+    h("div", { class: "counts" }, h("span", {}, t("results.items_label")), h("ul", { class: "counts", id: "counts" }, items)),
     batch.points_failed ? h("p", { class: "worse" }, t("results.points_failed_of", { count: count(batch.points_failed) })) : null,
     isRunning(batch) ? h("p", { class: "hint" }, t("results.live")) : null,
   );
