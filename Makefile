@@ -66,7 +66,9 @@ check: $(STAMP) ## Everything that must be clean before a commit, without the te
 	$(BIN)/hadolint docker/Dockerfile
 	$(BIN)/yamllint --strict .
 
-test: test-main test-browser ## All tests and the coverage gates
+# Both at once: a browser is waited for as much as it computes.
+test: $(STAMP) ## All tests and the coverage gates
+	@$(MAKE) --jobs=2 test-main test-browser
 
 # Half of the tests wait for processes that they kill, stop or start: a process for each core, and one
 # more. In the order of the files, since those with the fewest tests take longest and would come last.

@@ -1,29 +1,11 @@
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from service.cli.child_service import running_service
-from service.db import migrate
-from service.db.engine import Database
-from tests.api.access_keys import key_of
 from tests.browser.conftest import guarded_page
+from tests.browser.seeded import Closed
 
 pytestmark = pytest.mark.browser
 SLOW_MS = 20_000
-
-
-@pytest.fixture
-def closed(tmp_path: Path) -> Iterator[tuple[str, str]]:
-    """The address of a service with keys, and the key of a viewer."""
-    url = f"sqlite:///{tmp_path / 'trainard.db'}"
-    migrate.upgrade(url)
-    database = Database(url)
-    key = key_of(database, "viewer")["Authorization"].removeprefix("Bearer ")
-    database.close()
-    with running_service(url, port=0, log=tmp_path / "service.log") as address:
-        yield address, key
 
 
 def execute(page: Page, operation: str) -> str:
@@ -37,8 +19,8 @@ def execute(page: Page, operation: str) -> str:
     return status.inner_text().split()[0]
 
 
-def test_a_key_given_to_authorize_is_sent(browser: Browser, closed: tuple[str, str]) -> None:
-    address, key = closed
+def test_a_key_given_to_authorize_is_sent(browser: Browser, closed: Closed) -> None:
+    address, key = closed.seeded.url, closed.viewer_key
     with guarded_page(browser, address) as page:
         page.goto(f"{address}/docs")
         expect(page.locator(".opblock").first).to_be_visible(timeout=SLOW_MS)
