@@ -26,7 +26,7 @@ from tests.api.access_keys import key_of
 SEED = 1
 MAX_EXAMPLES = 5
 # What the others may not do is refused before it is read.
-MAX_EXAMPLES_OF_LESSER_ROLES = 2
+MAX_EXAMPLES_OF_LESSER_ROLES = 1
 TIMEOUT_S = 600
 FINISHED_WITHIN_S = 60
 
