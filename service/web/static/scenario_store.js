@@ -3,7 +3,7 @@
 import { START, at, copied, put } from "./scenario_state.js";
 
 /** No profile: the start values of the page. */
-export const BLANK = Object.freeze({ profile: null, slug: null, defaults: START, document: null });
+export const BLANK = Object.freeze({ profile: null, slug: null, defaults: START, document: null, etag: null });
 
 /**
  * `change` moves one number (a slider's tick), `reshape` what the scenario consists of, `replace`
@@ -12,9 +12,10 @@ export const BLANK = Object.freeze({ profile: null, slug: null, defaults: START,
 export function scenarioStore() {
   const listeners = [];
   const settlers = [];
+  let claims = 0;
   const store = {
     scenario: copied(START),
-    /** `{profile: "slug@1" | null, slug, defaults, document}`: what the address is relative to. */
+    /** `{profile: "slug@1" | null, slug, defaults, document, etag}`: what the address is relative to. */
     base: BLANK,
     price: { mode: "none" },
     rows: 16,
@@ -40,7 +41,14 @@ export function scenarioStore() {
       tell({ isShape: true });
       store.settle();
     },
+    /** Before a whole scenario is asked for: whether this is still the newest wish for one. */
+    claim() {
+      claims += 1;
+      const mine = claims;
+      return () => mine === claims;
+    },
     replace(scenario) {
+      claims += 1;
       store.scenario = copied(scenario);
       tell({ isShape: true, isWhole: true });
     },

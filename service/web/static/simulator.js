@@ -141,7 +141,9 @@ const base = (() => {
   }
   async function choose(reference) {
     try {
-      store.base = reference ? await profileBase(reference) : BLANK;
+      const chosen = reference ? await profileBase(reference) : BLANK;
+      if (!isNewest()) return;
+      store.base = chosen;
       price.match(store.base.document);
       store.replace(store.base.defaults);
       store.settle();
@@ -152,12 +154,14 @@ const base = (() => {
   }
   return {
     async load() {
+    const isNewest = store.claim();
       if (!(await may("profiles:read"))) return;
       profiles = (await get(withQuery("/v1/cluster-profiles", { page_size: 200 }))).items;
       if (profiles.length === 0) return;
       build();
       control.show();
     },
+      if (!isNewest()) return;
     show: () => control?.show(),
   };
 })();

@@ -4,6 +4,7 @@ import { Problem, ask, get } from "./api.js";
 import { byId, fill, h, settled } from "./dom.js";
 import { copied, readQuery, writeQuery } from "./scenario_state.js";
 import { BLANK } from "./scenario_store.js";
+import { lasting } from "./simulator_away.js";
 import { priceFields, readPrice, writePrice } from "./simulator_price.js";
 import { t } from "./texts.js";
 
@@ -25,8 +26,14 @@ export function addressOf(store) {
 export async function profileBase(reference) {
   const [slug, revision] = reference.split("@");
   const path = `/v1/cluster-profiles/${encodeURIComponent(slug)}`;
-  const document = await get(revision ? `${path}/revisions/${encodeURIComponent(revision)}` : path);
-  return { profile: `${document.slug}@${document.revision}`, slug: document.slug, defaults: document.defaults, document };
+  const { data: newest, headers } = await ask("GET", path);
+  if (!revision || String(newest.revision) === revision) return baseOf(newest, headers.get("etag"));
+  return baseOf(await get(`${path}/revisions/${encodeURIComponent(revision)}`), null);
+}
+
+/** `etag` is that of the profile when this was its newest revision; null for an earlier one. */
+export function baseOf(document, etag) {
+  return { profile: `${document.slug}@${document.revision}`, slug: document.slug, defaults: document.defaults, document, etag };
 }
 
 /** `{base, scenario, price, rows, faults}`: what is refused is replaced by the base's, and said. */
@@ -35,7 +42,7 @@ async function read(query) {
   let base = BLANK;
   if (query.get("profile")) {
     try {
-      base = await profileBase(query.get("profile"));
+      base = await lasting(() => profileBase(query.get("profile")));
     } catch (problem) {
       faults.push(problem.detail || problem.title);
     }
@@ -61,7 +68,7 @@ async function sound(asked, defaults, faults) {
   for (let round = 0; round < 3; round += 1) {
     try {
       const body = { scenario, ranks_limit: 0, leave_out: ["spread", "causes", "quantiles"], ...priceFields(price) };
-      await ask("POST", "/v1/evaluations", { body });
+      await lasting(() => ask("POST", "/v1/evaluations", { body }));
       return { scenario, price };
     } catch (problem) {
       if (!(problem instanceof Problem) || problem.status !== 422) throw problem;
@@ -94,33 +101,40 @@ function showFaults(faults) {
 
 /** Bring the store to what the address says, now and when it is gone back to. */
 export async function followAddress(store, problemOf) {
-  let isFollowing = false;
+  /** Whether the store was changed since the address was last read or written. */
+  let isChanged = false;
+  /** Whether the address is ahead of the store: it is being read. */
+  let isReading = () => false;
 
   async function follow() {
-    const query = new URLSearchParams(location.search);
-    isFollowing = true;
+    // Who goes back twice wants the second place: an older answer that comes later is of no use.
+    const isNewest = store.claim();
+    isReading = isNewest;
+    let found;
     try {
-      const { base, scenario, price, rows, faults } = await read(query);
-      store.base = base;
-      store.price = price;
-      store.rows = rows;
-      showFaults(faults);
-      store.replace(scenario);
+      found = await read(new URLSearchParams(location.search));
     } catch (problem) {
+      if (!isNewest()) return;
       problemOf(problem);
-      store.base = BLANK;
-      store.replace(BLANK.defaults);
-    } finally {
-      isFollowing = false;
+      found = { base: BLANK, scenario: BLANK.defaults, price: store.price, rows: store.rows, faults: [] };
     }
+    if (!isNewest()) return;
+    const { scenario, faults, ...others } = found;
+    Object.assign(store, others);
+    showFaults(faults);
+    store.replace(scenario);
+    isChanged = false;
   }
   const write = settled(() => {
+    if (isReading() || !isChanged) return;
     const address = addressOf(store);
-    if (!isFollowing && address !== location.pathname + location.search) history.pushState(null, "", address);
+    isChanged = false;
+    if (address !== location.pathname + location.search) history.pushState(null, "", address);
   }, SETTLED_MS);
 
   store.onChange(() => {
-    if (!isFollowing) write();
+    isChanged = true;
+    write();
   });
   addEventListener("popstate", follow);
   await follow();
