@@ -170,6 +170,35 @@ def test_the_address_holds_the_scenario(page: Page, base_url: str) -> None:
     expect(figure(page, "lost_day")).to_have_text("5,867")
 
 
+def test_going_back_twice_at_once_keeps_the_second_place(page: Page, base_url: str) -> None:
+    open_simulator(page, base_url, "?num_gpus=200")
+    page.evaluate(
+        """async () => {
+          for (const gpus of [300, 400, 500]) history.pushState(null, "", `/?num_gpus=${gpus}`);
+          const real = window.fetch;
+          window.slow = new Promise((done) => {
+            window.fetch = async (path, options) => {
+              const answer = await real(path, options);
+              if (!String(options?.body).includes('"num_gpus":400')) return answer;
+              await new Promise((later) => setTimeout(later, 1500));
+              setTimeout(done, 700);
+              return answer;
+            };
+          });
+          history.back();
+          await new Promise((moved) => addEventListener("popstate", moved, { once: true }));
+          history.back();
+        }"""
+    )
+    expect(field(page, "num_gpus")).to_have_value("300")
+    page.evaluate("window.slow")
+    # The answer for 400 came last: nothing of it is shown, and no step of the history was added.
+    expect(field(page, "num_gpus")).to_have_value("300")
+    expect(page).to_have_url(f"{base_url}/?num_gpus=300")
+    page.go_forward()
+    expect(field(page, "num_gpus")).to_have_value("400")
+
+
 def test_what_an_address_says_wrong_is_said_and_not_used(browser: Browser, base_url: str) -> None:
     with refused_page(browser) as page:
         open_simulator(
@@ -233,6 +262,38 @@ def test_the_copied_request_gives_the_same_figure(page: Page, base_url: str) -> 
     done = subprocess.run(["/bin/sh", "-c", command], capture_output=True, check=True, timeout=30)
     result = msgspec.json.decode(done.stdout)["result"]
     assert f"{result['gpu_hours_lost']:,.0f}" == figure(page, "lost_window").inner_text()
+
+
+def test_a_revision_never_writes_over_a_colleagues(browser: Browser, base_url: str) -> None:
+    profiles = f"{base_url}/v1/cluster-profiles"
+    labels = {"name": "Two tabs", "gpu_type": "H100-SXM"}
+    first = {**labels, "slug": "two-tabs", "defaults": {"num_gpus": 64, "compute_ms": 300}}
+    etag = httpx.post(profiles, json=first).headers["ETag"]
+    with guarded_page(browser, base_url, refused=[412]) as page:
+        open_simulator(page, base_url, "?profile=two-tabs&load_ms=77")
+        theirs = {**labels, "name": "Renamed", "tags": {"site": "par1"}}
+        theirs["defaults"] = {"num_gpus": 64, "compute_ms": 999}
+        revisions = f"{profiles}/two-tabs/revisions"
+        made = httpx.post(revisions, json=theirs, headers={"If-Match": etag})
+        assert made.status_code == 201
+        dialog = page.get_by_role("dialog")
+        save = dialog.get_by_role("button", name="Save")
+        page.get_by_role("button", name="Save as profile").click()
+        save.click()
+        expect(dialog.get_by_role("alert")).to_contain_text("newer revision than two-tabs@1")
+        assert httpx.get(f"{profiles}/two-tabs").json()["revision"] == 2
+        dialog.get_by_role("button", name="Put my changes on the newest revision").click()
+        expect(field(page, "compute_ms")).to_have_value("999")
+        expect(field(page, "load_ms")).to_have_value("77")
+        # What was made is the base of what comes next: two in a row are no conflict.
+        for revision in (3, 4):
+            page.get_by_role("button", name="Save as profile").click()
+            save.click()
+            expect(dialog.get_by_role("link", name=f"two-tabs@{revision}")).to_be_visible()
+            dialog.get_by_role("button", name="Close").click()
+        stored = httpx.get(f"{profiles}/two-tabs").json()
+        assert (stored["name"], stored["tags"]) == ("Renamed", {"site": "par1"})
+        assert (stored["defaults"]["compute_ms"], stored["defaults"]["load_ms"]) == (999, 77)
 
 
 def test_remedies_are_asked_for_and_applied(page: Page, base_url: str) -> None:

@@ -1,9 +1,10 @@
 // Dialogs that make something of the scenario: a profile or a revision of one, a batch.
 
-import { ask, create } from "./api.js";
-import { fill, h } from "./dom.js";
+import { Problem, create } from "./api.js";
+import { announce, fill, h } from "./dom.js";
 import { clearProblem, showProblem } from "./problems.js";
 import { copied, differing } from "./scenario_state.js";
+import { baseOf, profileBase } from "./simulator_address.js";
 import { t } from "./texts.js";
 
 function field(name, pointer, properties = {}, hint = false) {
@@ -21,9 +22,10 @@ function field(name, pointer, properties = {}, hint = false) {
 
 /**
  * A dialog with fields; `send()` makes the thing and answers what is shown instead of the fields,
- * or null where it leads to another page. What is sent twice is made once.
+ * or null where it leads to another page. What is sent twice is made once. Where something else was
+ * changed meanwhile (412), `stale(close)` is shown above the fields.
  */
-function openDialog(name, fields, send, prefix) {
+function openDialog(name, fields, send, { prefix, stale = null }) {
   const submit = h("button", { type: "submit", class: "primary" }, t(`simulator.make_${name}`));
   const form = h(
     "form",
@@ -47,9 +49,16 @@ function openDialog(name, fields, send, prefix) {
       }
     } catch (problem) {
       submit.disabled = false;
-      showProblem(problem, { form, prefix });
+      if (problem.status === 412 && stale) showStale();
+      else showProblem(problem, { form, prefix });
     }
   });
+  function showStale() {
+    const faults = form.querySelector(".faults");
+    fill(faults, stale(() => dialog.close(), (problem) => showProblem(problem, { form })));
+    faults.hidden = false;
+    faults.querySelector("button").focus();
+  }
   document.body.append(dialog);
   dialog.showModal();
 }
@@ -71,11 +80,11 @@ export function profileDialog(store) {
         cost_center: center.value() || null,
         defaults: copied(store.scenario),
       };
-      const made = slug.value() === store.base.slug && base ? await revised(slug.value(), { ...body, tags: of.tags }) : await created({ slug: slug.value(), ...body });
+      const made = base && slug.value() === store.base.slug ? await revised(store, { ...body, tags: of.tags }) : await created({ slug: slug.value(), ...body });
       const link = h("a", { href: `/profiles/${made.slug}` }, `${made.slug}@${made.revision}`);
       return h("div", {}, h("h2", { id: "make-title" }, t("simulator.profile_saved")), h("p", {}, link));
     },
-    "",
+    { prefix: "", stale: (close, problemOf) => staleBase(store, close, problemOf) },
   );
 }
 
@@ -83,10 +92,37 @@ async function created(body) {
   return (await create("/v1/cluster-profiles", body)).data;
 }
 
-async function revised(slug, body) {
-  const path = `/v1/cluster-profiles/${encodeURIComponent(slug)}`;
-  const { headers } = await ask("GET", path);
-  return (await create(`${path}/revisions`, body, { headers: { "If-Match": headers.get("etag") } })).data;
+/** The next revision, of the one that was read: never of a colleague's that this page has not seen. */
+async function revised(store, body) {
+  const { slug, etag } = store.base;
+  if (!etag) throw new Problem(412, {});
+  const path = `/v1/cluster-profiles/${encodeURIComponent(slug)}/revisions`;
+  const { data, headers } = await create(path, body, { headers: { "If-Match": etag } });
+  store.base = baseOf(data, headers.get("etag"));
+  store.touched();
+  return data;
+}
+
+/** What is said then: the reader's own changes can be put on the newest revision. */
+function staleBase(store, close, problemOf) {
+  const { profile, slug, defaults } = store.base;
+  const rebase = async () => {
+    try {
+      const newest = await profileBase(slug);
+      const own = differing(store.scenario, defaults);
+      store.base = newest;
+      store.replace({ ...newest.defaults, ...own });
+      store.settle();
+      close();
+      announce(t("simulator.base_now", { profile: newest.profile }));
+    } catch (problem) {
+      problemOf(problem);
+    }
+  };
+  return [
+    h("p", {}, h("strong", {}, t("simulator.base_changed", { profile }))),
+    h("button", { type: "button", onclick: rebase }, t("simulator.base_reload")),
+  ];
 }
 
 export function batchDialog(store) {
@@ -117,6 +153,6 @@ export function batchDialog(store) {
       location.assign(`/batches/${data.id}`);
       return null;
     },
-    "/items/0",
+    { prefix: "/items/0" },
   );
 }
