@@ -1,5 +1,6 @@
 """Schedules on their pages: when they come, their ledger, and their faults."""
 
+import re
 from uuid import uuid4
 
 import httpx
@@ -94,7 +95,16 @@ def test_the_faults_of_a_schedule_stand_at_their_fields(browser: Browser, seeded
         page.goto(f"{seeded.url}/schedules/nightly?edit=yes")
         cron, batch = page.get_by_label("When (cron)"), page.get_by_label("Batch", exact=True)
         cron.fill("61 2 * * *")
-        expect(page.locator(".preview .fault")).to_contain_text("61")
+        # Told as it is typed, and again beside what keeps the form from being sent
+        expect(cron).to_have_attribute("aria-describedby", re.compile("-fault"))
+        expect(page.locator(".field", has=cron).locator(".fault")).to_contain_text("61")
+        batch.fill("{,}")
+        page.get_by_label("Counts as missed").fill("1.5")
+        page.get_by_role("button", name="Save").click()
+        grace = page.locator(".field", has=page.get_by_label("Counts as missed"))
+        expect(grace.locator(".fault")).to_have_text("Give a whole number from 1 to 86,400.")
+        expect(page.locator("#schedule-form [aria-invalid]")).to_have_count(3)
+        grace.locator("input").fill("300")
         batch.fill('{"items": [{"custom_id": "a", "profile": "no-such-profile"}]}')
         page.get_by_role("button", name="Save").click()
         expect(cron).to_have_attribute("aria-invalid", "true")

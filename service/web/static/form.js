@@ -2,7 +2,9 @@
 // that problems.js finds the field of an error; what is valid only the API decides.
 
 import { h, settled } from "./dom.js";
+import { faultOf } from "./field_checks.js";
 import { has, t } from "./texts.js";
+import { decimalRead, decimalRefused, typedDecimal, writtenDecimal } from "./typed_number.js";
 
 let made = 0;
 
@@ -39,15 +41,18 @@ function partsOf(pointer) {
 }
 
 /**
- * A field: `{pointer, kind, label, hint, unit, options, required, min, max, step, rows, list, value}`.
+ * A field: `{pointer, kind, label, hint, unit, options, required, min, max, above, step, pattern,
+ * wanted, rows, list, value}`.
  *
- * - `kind`: number, text, select, date, check, json, lines (a list of texts, one a line) or pairs
+ * - `kind`: number, decimal (money: a text for the API, typed as the page's language writes it, with
+ *   the pointer of its `currency`), text, select, date, check, json, lines (a list of texts, one a line) or pairs
  *   (an object of texts, "key: value" a line);
  * - `options`: [[value, label]] of a select; `list`: suggestions of a text;
  * - an empty field is `null`, or left out (undefined) with `absent: true`.
  *
- * → `{element, input, pointer, value(), set(value), onChange(fn), disable(is), fault()}`: `value()`
- * raises a `FieldFault` where the text cannot be read at all (JSON with a comma too many).
+ * → `{element, input, pointer, value(), checked(), set(value), onChange(fn), disable(is)}`: `value()`
+ * raises a `FieldFault` where the text cannot be read at all (JSON with a comma too many), `checked()`
+ * also where it is not as described.
  */
 export function field(description) {
   const { kind, pointer } = description;
@@ -55,21 +60,35 @@ export function field(description) {
   const id = `f${made}-${pointer.replace(/[^A-Za-z0-9]+/g, "-")}`;
   const input = inputOf(description, id);
   const told = description.hint ? h("p", { class: "hint", id: `${id}-hint` }, description.hint) : null;
-  if (told) input.setAttribute("aria-describedby", told.id);
+  const read = kind === "decimal" ? h("p", { class: "hint", id: `${id}-read` }) : null;
+  const tells = [told, read].filter(Boolean);
+  if (tells.length) input.setAttribute("aria-describedby", tells.map((one) => one.id).join(" "));
   const list = description.list ? listOf(description.list, `${id}-list`) : null;
   if (list) input.setAttribute("list", list.id);
   const caption = [description.label, description.unit ? h("small", { class: "quiet unit" }, ` (${description.unit})`) : null];
   const element =
     kind === "check"
       ? h("div", { class: "field" }, h("label", { class: "check", for: id }, input, h("span", {}, caption)), told)
-      : h("div", { class: "field" }, h("label", { for: id }, caption), input, list, told);
+      : h("div", { class: "field" }, h("label", { for: id }, caption), input, list, tells);
   const one = {
     element,
     input,
     pointer,
     value: () => readField(description, input),
+    checked() {
+      const value = one.value();
+      // What is hidden is not asked for
+      const fault = element.hidden || input.disabled ? null : faultOf(description, value);
+      if (fault) throw new FieldFault([{ pointer, detail: fault }]);
+      return value;
+    },
     set: (value) => writeField(description, input, value),
     onChange: (fn) => input.addEventListener(kind === "select" || kind === "check" ? "change" : "input", fn),
+    /** Say how a decimal is read. */
+    tell: (currency) => {
+      const amount = typedDecimal(input.value);
+      read.textContent = amount === null ? "" : decimalRead(amount, currency?.toUpperCase());
+    },
     disable: (is) => {
       input.disabled = is;
     },
@@ -78,15 +97,32 @@ export function field(description) {
   return one;
 }
 
-/** Raised where a field's text cannot be read; it looks like a problem of the API's. */
+/** Raised where fields cannot be read, or break a rule; it looks like a problem of the API's. */
 export class FieldFault extends Error {
-  constructor(pointer, detail) {
-    super(detail);
+  /** `faults`: `{pointer, detail}` each. */
+  constructor(faults) {
+    super(faults[0].detail);
     this.title = t("common.unreadable");
     this.detail = "";
-    this.errors = [{ pointer, code: "unreadable", detail }];
+    this.errors = faults.map((one) => ({ code: "unreadable", isOwn: true, ...one }));
     this.traceId = null;
   }
+}
+
+/** What each of the functions answers; the faults of all of them are raised as one. */
+export function gathered(reads) {
+  const faults = [];
+  const found = reads.map((read) => {
+    try {
+      return read();
+    } catch (fault) {
+      if (!(fault instanceof FieldFault)) throw fault;
+      faults.push(...fault.errors);
+      return undefined;
+    }
+  });
+  if (faults.length) throw new FieldFault(faults);
+  return found;
 }
 
 /**
@@ -99,14 +135,22 @@ export function fieldset(descriptions, { legend = null, className = "fields" } =
   const fields = descriptions.map(field);
   const element = h("fieldset", {}, legend ? h("legend", {}, legend) : null, h("div", { class: className }, fields.map((one) => one.element)));
   let shown = {};
+  const tellers = descriptions.flatMap(({ kind, currency }, place) => {
+    if (kind !== "decimal") return [];
+    const other = fields.find((one) => one.pointer === currency);
+    const tell = () => fields[place].tell(other ? other.value() : valueAt(shown, currency));
+    for (const one of [fields[place], other]) one?.onChange(tell);
+    return [tell];
+  });
   return {
     element,
     fields,
     field: (pointer) => fields.find((one) => one.pointer === pointer),
     read() {
       let read = shown;
+      const values = gathered(fields.map((one) => one.checked));
       for (const [place, one] of fields.entries()) {
-        const value = one.value();
+        const value = values[place];
         const absent = value === null && descriptions[place].absent;
         read = setAt(read, one.pointer, absent ? undefined : value);
       }
@@ -115,6 +159,7 @@ export function fieldset(descriptions, { legend = null, className = "fields" } =
     show(document) {
       shown = structuredClone(document);
       for (const one of fields) one.set(valueAt(document, one.pointer));
+      for (const tell of tellers) tell();
     },
     onChange(fn, wait = 0) {
       const called = wait ? settled(fn, wait) : fn;
@@ -146,6 +191,7 @@ function inputOf({ kind, pointer, options, required, min, max, step, rows, place
   }
   const texts = { ...shared, placeholder, autocomplete: "off" };
   if (kind === "number") return h("input", { ...texts, type: "number", min, max, step: step ?? "any" });
+  if (kind === "decimal") return h("input", { ...texts, type: "text", inputmode: "decimal" });
   return h("input", { ...texts, type: kind === "date" ? "date" : "text", spellcheck: "false" });
 }
 
@@ -159,8 +205,13 @@ function readField({ kind, pointer, options }, input) {
   const text = input.value.trim();
   if (kind === "number") {
     // What is no number has no value: an empty field would pass for one that was left out.
-    if (input.validity.badInput) throw new FieldFault(pointer, t("common.no_number"));
+    if (input.validity.badInput) throw new FieldFault([{ pointer, detail: t("common.no_number") }]);
     return text === "" ? null : Number(text);
+  }
+  if (kind === "decimal" && text !== "") {
+    const amount = typedDecimal(text);
+    if (amount === null) throw new FieldFault([{ pointer, detail: decimalRefused() }]);
+    return amount;
   }
   if (kind === "json") return text === "" ? null : parsed(pointer, text);
   const lines = text.split("\n").map((line) => line.trim()).filter(Boolean);
@@ -169,7 +220,7 @@ function readField({ kind, pointer, options }, input) {
     return Object.fromEntries(
       lines.map((line) => {
         const at = line.indexOf(":");
-        if (at < 1) throw new FieldFault(pointer, t("common.no_pair", { line }));
+        if (at < 1) throw new FieldFault([{ pointer, detail: t("common.no_pair", { line }) }]);
         return [line.slice(0, at).trim(), line.slice(at + 1).trim()];
       }),
     );
@@ -181,7 +232,7 @@ function parsed(pointer, text) {
   try {
     return JSON.parse(text);
   } catch (error) {
-    throw new FieldFault(pointer, t("common.no_json", { why: error.message }));
+    throw new FieldFault([{ pointer, detail: t("common.no_json", { why: error.message }) }]);
   }
 }
 
@@ -193,6 +244,7 @@ function writeField({ kind, options }, input, value) {
   } else if (kind === "json") input.value = value === null || value === undefined ? "" : JSON.stringify(value, null, 2);
   else if (kind === "lines") input.value = (value ?? []).join("\n");
   else if (kind === "pairs") input.value = Object.entries(value ?? {}).map(([key, text]) => `${key}: ${text}`).join("\n");
+  else if (kind === "decimal") input.value = writtenDecimal(value ?? "");
   else input.value = value ?? "";
 }
 

@@ -1,5 +1,6 @@
 // What went wrong, at the field where it did, else above the page.
 
+import { wordsOf } from "./api_words.js";
 import { byId, fill, h } from "./dom.js";
 import { t } from "./texts.js";
 
@@ -20,27 +21,30 @@ export function showProblem(problem, { form = null, prefix = "", focus = true } 
       continue;
     }
     first ??= field;
-    markField(field, error.detail);
+    markField(field, error);
   }
-  const told = homeless.map((error) => `${error.pointer || "/"}: ${error.detail}`);
+  const told = homeless.map((error) => [`${error.pointer ?? error.parameter ?? "/"}: `, ...wordsOf(error)]);
   if (told.length || !first) showNotice(form, problem, told);
   if (focus) first?.focus();
 }
 
-/** Take all marks away. */
+/** Take all marks away; what the page itself could not read (data-unread) stays marked until it is typed anew. */
 export function clearProblem(form = null) {
   byId("notice").hidden = true;
   if (!form) return;
-  for (const field of form.querySelectorAll("[aria-invalid]")) {
-    field.removeAttribute("aria-invalid");
-    const id = `${field.id}-fault`;
-    document.getElementById(id)?.remove();
-    const others = (field.getAttribute("aria-describedby") ?? "").split(" ").filter((one) => one && one !== id);
-    if (others.length) field.setAttribute("aria-describedby", others.join(" "));
-    else field.removeAttribute("aria-describedby");
-  }
+  for (const field of form.querySelectorAll("[aria-invalid]:not([data-unread])")) clearField(field);
   const list = form.querySelector(".faults");
   if (list) fill(list).hidden = true;
+}
+
+/** Take the mark of one field away. */
+export function clearField(field) {
+  field.removeAttribute("aria-invalid");
+  const id = `${field.id}-fault`;
+  document.getElementById(id)?.remove();
+  const others = (field.getAttribute("aria-describedby") ?? "").split(" ").filter((one) => one && one !== id);
+  if (others.length) field.setAttribute("aria-describedby", others.join(" "));
+  else field.removeAttribute("aria-describedby");
 }
 
 function fieldOf(form, pointer, prefix) {
@@ -53,24 +57,31 @@ function fieldOf(form, pointer, prefix) {
   return null;
 }
 
-function markField(field, detail) {
+/** Mark a field, with the words of an error `{code, detail, isOwn}` below it. */
+export function markField(field, error) {
   if (!field.id) field.id = `field-${crypto.randomUUID()}`;
   const id = `${field.id}-fault`;
   const before = document.getElementById(id);
   if (before) {
-    before.textContent = `${before.textContent}; ${detail}`;
+    // A list may break one rule at several places: that is said once
+    const known = [...before.children].some((one) => one.dataset.detail === error.detail);
+    if (!known) before.append(said(error));
     return;
   }
   field.setAttribute("aria-invalid", "true");
   const others = field.getAttribute("aria-describedby");
   field.setAttribute("aria-describedby", others ? `${others} ${id}` : id);
-  (field.closest(".field") ?? field.parentElement).append(h("p", { class: "fault", id }, detail));
+  (field.closest(".field") ?? field.parentElement).append(h("div", { class: "fault", id }, said(error)));
+}
+
+function said(error) {
+  return h("p", { dataset: { detail: error.detail } }, wordsOf(error));
 }
 
 function showNotice(form, problem, told) {
   const list = form?.querySelector(".faults");
   const place = list ?? byId("notice");
-  const detail = told.length ? h("ul", {}, told.map((text) => h("li", {}, text))) : null;
+  const detail = told.length ? h("ul", {}, told.map((words) => h("li", {}, words))) : null;
   const sentence = [problem.title, problem.detail].filter(Boolean).join(": ");
   const trace = problem.traceId ? h("small", {}, t("common.trace", { id: problem.traceId })) : null;
   fill(place, h("p", {}, h("strong", {}, sentence || String(problem))), detail, trace);

@@ -1,17 +1,19 @@
 // The form of a profile: its labels, the main numbers of its scenario as fields, all of it as JSON.
 
 import { h } from "./dom.js";
-import { field, fieldset, hint, setAt, valueAt } from "./form.js";
+import { field, fieldset, gathered, hint, setAt, valueAt } from "./form.js";
 import { t } from "./texts.js";
 
-/** Numbers of the scenario that have fields of their own, with their units. */
+const SLUG = /^[a-z0-9]([a-z0-9-]{0,62}[a-z0-9])?$/;
+
+/** Numbers of the scenario that have fields of their own, with their units and bounds. */
 const MAIN = [
-  ["/num_gpus", "", 1],
-  ["/compute_ms", "ms", "any"],
-  ["/load_ms", "ms", "any"],
-  ["/communication/allreduce_ms", "ms", "any"],
-  ["/gpus_per_node", "", 1],
-  ["/period_days", "d", 1],
+  ["/num_gpus", "", 1, { min: 1, max: 10_000_000, required: true }],
+  ["/compute_ms", "ms", "any", { above: 0 }],
+  ["/load_ms", "ms", "any", { min: 0 }],
+  ["/communication/allreduce_ms", "ms", "any", { min: 0 }],
+  ["/gpus_per_node", "", 1, { min: 1, max: 1024 }],
+  ["/period_days", "d", 1, { min: 1, max: 3660 }],
 ];
 
 const LABELS = [
@@ -28,7 +30,7 @@ function described(one) {
 
 /** `{element, read(), show(document)}`; `isNew`: the slug is to be given too. */
 export function profileForm({ isNew }) {
-  const slug = isNew ? [{ pointer: "/slug", kind: "text", required: true }] : [];
+  const slug = isNew ? [{ pointer: "/slug", kind: "text", required: true, pattern: SLUG, wanted: t("common.give_slug") }] : [];
   const labels = fieldset([...slug, ...LABELS].map(described), { legend: t("profiles.labels") });
   const whole = field({
     pointer: "/defaults",
@@ -37,9 +39,9 @@ export function profileForm({ isNew }) {
     label: t("profiles.defaults_json"),
     hint: t("profiles.defaults_json_hint"),
   });
-  const numbers = MAIN.map(([path, unit, step]) => {
+  const numbers = MAIN.map(([path, unit, step, bounds]) => {
     const name = path.slice(1).replace("/", "_");
-    return field({ pointer: `/defaults${path}`, kind: "number", step, label: t(`profiles.field_${name}`), unit: unit && t(`profiles.unit_${unit}`) });
+    return field({ pointer: `/defaults${path}`, kind: "number", step, ...bounds, label: t(`profiles.field_${name}`), unit: unit && t(`profiles.unit_${unit}`) });
   });
 
   /** The JSON is the truth; the numbers show parts of it, and write into it. */
@@ -86,8 +88,8 @@ export function profileForm({ isNew }) {
     element: h("div", {}, labels.element, scenario),
     read() {
       // So that what is no number is told, though the JSON has kept the number before it
-      for (const one of numbers) one.value();
-      return { ...labels.read(), defaults: whole.value() };
+      const [read, defaults] = gathered([labels.read, whole.checked, ...numbers.map((one) => one.checked)]);
+      return { ...read, defaults };
     },
     show(document) {
       const shown = { cost_center: null, tags: {}, ...document };

@@ -94,7 +94,7 @@ async function buildForm() {
   const seesCosts = await may("costs:read");
   const money = seesCosts
     ? [
-        { pointer: "/budget/cost_of_loss_per_30_days/amount", kind: "text", name: "budget_amount", absent: true },
+        { pointer: "/budget/cost_of_loss_per_30_days/amount", kind: "decimal", currency: "/budget/cost_of_loss_per_30_days/currency", name: "budget_amount", absent: true },
         { pointer: "/budget/cost_of_loss_per_30_days/currency", kind: "text", name: "budget_currency", absent: true, list: ["EUR", "USD", "GBP", "CHF"] },
       ]
     : [];
@@ -104,8 +104,8 @@ async function buildForm() {
       { pointer: "/baseline_batch_id", kind: "select", options: [[null, t("reports.no_baseline")], ...batches] },
       { pointer: "/name", kind: "text", absent: true },
       { pointer: "/report/language", kind: "select", options: [["en", t("common.in_en")], ["fr", t("common.in_fr")]] },
-      { pointer: "/report/movers", kind: "number", step: 1 },
-      { pointer: "/budget/gpu_hours_lost_per_30_days", kind: "number", name: "budget_gpu_hours", absent: true },
+      { pointer: "/report/movers", kind: "number", step: 1, min: 1, max: 100, required: true },
+      { pointer: "/budget/gpu_hours_lost_per_30_days", kind: "number", name: "budget_gpu_hours", above: 0, absent: true },
       ...money,
       { pointer: "/report/remedies", kind: "check" },
     ].map(described),

@@ -21,7 +21,7 @@ export function backfills(place, form, { address, mayWrite, began }) {
       { pointer: "/first_on", kind: "date", required: true },
       { pointer: "/last_on", kind: "date", required: true },
       { pointer: "/reprocess", kind: "select", options: ["none", "failed", "all"].map((one) => [one, named("schedules.reprocess_", one)]) },
-      { pointer: "/max_running", kind: "number", step: 1, value: 4 },
+      { pointer: "/max_running", kind: "number", step: 1, min: 1, max: 50, required: true, value: 4 },
       { pointer: "/newest_first", kind: "check" },
       { pointer: "/deliver", kind: "check" },
     ].map((one) => ({ ...one, label: t(`schedules.backfill_${one.pointer.slice(1)}`), hint: hint(`schedules.backfill_${one.pointer.slice(1)}_hint`) })),

@@ -2,11 +2,14 @@
 
 import { Problem, ask } from "./api.js";
 import { fill, h, settled } from "./dom.js";
-import { fieldset, hint, setAt, valueAt } from "./form.js";
+import { FieldFault, fieldset, gathered, hint, setAt, valueAt } from "./form.js";
 import { occurrenceTable } from "./occurrence_list.js";
+import { clearField, markField } from "./problems.js";
 import { named, t } from "./texts.js";
 
 const PREVIEW_MS = 350;
+const TIMES = ["/cron", "/zone"];
+const SLUG = /^[a-z0-9]([a-z0-9-]{0,62}[a-z0-9])?$/;
 const KINDS = [null, "previous", "run", "date"];
 
 function options(name, values) {
@@ -22,26 +25,26 @@ function described(one) {
 function sections({ isNew, seesCosts, isBudgetWithheld }) {
   const money = seesCosts
     ? [
-        { pointer: "/budget/cost_of_loss_per_30_days/amount", kind: "text", name: "budget_amount", absent: true },
+        { pointer: "/budget/cost_of_loss_per_30_days/amount", kind: "decimal", currency: "/budget/cost_of_loss_per_30_days/currency", name: "budget_amount", absent: true },
         { pointer: "/budget/cost_of_loss_per_30_days/currency", kind: "text", name: "budget_currency", absent: true, list: ["EUR", "USD", "GBP", "CHF"] },
       ]
     : [];
   return [
     ["when", [
-      ...(isNew ? [{ pointer: "/slug", kind: "text", required: true }] : []),
+      ...(isNew ? [{ pointer: "/slug", kind: "text", required: true, pattern: SLUG, wanted: t("common.give_slug") }] : []),
       { pointer: "/name", kind: "text", required: true },
       { pointer: "/cron", kind: "text", required: true, placeholder: "30 2 * * *" },
       { pointer: "/zone", kind: "text", required: true, list: Intl.supportedValuesOf("timeZone") },
     ]],
     ["what", [
-      { pointer: "/start_in_days", kind: "number", step: 1 },
+      { pointer: "/start_in_days", kind: "number", step: 1, min: -3660, max: 3660, required: true },
       { pointer: "/profiles_as_of", kind: "select", options: options("profiles_as_of", ["newest", "slot"]) },
-      { pointer: "/batch", kind: "json", rows: 14 },
+      { pointer: "/batch", kind: "json", rows: 14, required: true },
     ]],
     ["policies", [
       { pointer: "/misfire_policy", kind: "select", options: options("misfire_policy", ["run_latest", "run_all", "skip"]) },
-      { pointer: "/misfire_max_runs", kind: "number", step: 1 },
-      { pointer: "/misfire_grace_s", kind: "number", step: 1 },
+      { pointer: "/misfire_max_runs", kind: "number", step: 1, min: 1, max: 1000, required: true },
+      { pointer: "/misfire_grace_s", kind: "number", step: 1, min: 1, max: 86_400, required: true },
       { pointer: "/concurrency_policy", kind: "select", options: options("concurrency_policy", ["queue", "forbid", "replace"]) },
     ]],
     ["reporting", [
@@ -49,11 +52,11 @@ function sections({ isNew, seesCosts, isBudgetWithheld }) {
       { pointer: "/baseline/on", kind: "date", absent: true },
       { pointer: "/baseline/run_id", kind: "text", absent: true },
       { pointer: "/report/language", kind: "select", options: [["en", t("common.in_en")], ["fr", t("common.in_fr")]] },
-      { pointer: "/report/movers", kind: "number", step: 1 },
+      { pointer: "/report/movers", kind: "number", step: 1, min: 1, max: 100, required: true },
       { pointer: "/report/remedies", kind: "check" },
       { pointer: "/deliveries", kind: "json", rows: 5 },
     ]],
-    ...(isBudgetWithheld ? [] : [["budget", [{ pointer: "/budget/gpu_hours_lost_per_30_days", kind: "number", name: "budget_gpu_hours", absent: true }, ...money]]]),
+    ...(isBudgetWithheld ? [] : [["budget", [{ pointer: "/budget/gpu_hours_lost_per_30_days", kind: "number", name: "budget_gpu_hours", above: 0, absent: true }, ...money]]]),
   ].map(([name, fields]) => [name, fields.map(described)]);
 }
 
@@ -65,9 +68,13 @@ export function scheduleForm(circumstances) {
   const all = parts.flatMap((part) => part.fields);
   const at = (pointer) => all.find((one) => one.pointer === pointer);
   let running = null;
+  // What the preview has found at cron and zone
+  let timeFaults = [];
 
   async function showPreview() {
     running?.abort();
+    timeFaults = [];
+    for (const pointer of TIMES) clearField(at(pointer).input);
     const [cron, zone] = [at("/cron").value(), at("/zone").value()];
     if (!cron || !zone) {
       fill(preview, h("p", { class: "hint" }, t("schedules.preview_hint")));
@@ -78,10 +85,22 @@ export function scheduleForm(circumstances) {
       const { data } = await ask("POST", "/v1/schedule-previews", { body: { cron, zone }, signal: running.signal });
       fill(preview, h("details", { open: true }, h("summary", {}, t("schedules.preview")), occurrenceTable(data, t("schedules.preview_of", { cron: data.cron }))));
     } catch (problem) {
-      // The fields themselves are marked when the form is sent.
-      if (problem instanceof Problem) {
-        fill(preview, (problem.errors.length ? problem.errors : [problem]).map((one) => h("p", { class: "fault" }, one.detail)));
-      }
+      if (!(problem instanceof Problem)) return;
+      const said = problem.errors.length ? h("p", { class: "hint" }, t("schedules.preview_hint")) : h("p", { class: "fault" }, problem.message);
+      fill(preview, said);
+      // At the fields, while the reader goes on typing
+      timeFaults = problem.errors.filter((error) => TIMES.includes(error.pointer));
+      for (const error of timeFaults) markField(at(error.pointer).input, error);
+    }
+  }
+
+  /** Beside faults that keep the form from being sent, those of the time are told too. */
+  function withTime(read) {
+    try {
+      return read();
+    } catch (fault) {
+      if (!(fault instanceof FieldFault)) throw fault;
+      throw new FieldFault([...timeFaults.map((error) => ({ isOwn: false, ...error })), ...fault.errors]);
     }
   }
 
@@ -102,8 +121,9 @@ export function scheduleForm(circumstances) {
     element: h("div", {}, parts.map((part) => part.element)),
     read() {
       let read = {};
-      for (const part of parts) {
-        const own = part.read();
+      const reads = withTime(() => gathered(parts.map((part) => part.read)));
+      for (const [place, part] of parts.entries()) {
+        const own = reads[place];
         for (const { pointer } of part.fields) read = setAt(read, pointer, valueAt(own, pointer));
       }
       read.baseline = baselineOf(read.baseline);
