@@ -21,7 +21,7 @@ const AT_FIRST = ["name", "profile", INPUT, "step_mean_ms", "efficiency_fraction
 export async function resultTable(element, { batch = null, currency = null } = {}) {
   const [outputs, seesCosts, exports] = await Promise.all([columnsOf(), may("costs:read"), may("exports:create")]);
   const isAcross = batch === null;
-  const atFirst = isAcross ? [...AT_FIRST, "batch"] : AT_FIRST;
+  const atFirst = isAcross ? [AT_FIRST[0], "batch", ...AT_FIRST.slice(1)] : AT_FIRST;
   // Every row has a number of GPUs, also where it is no axis
   const inputs = new Map([["num_gpus", sizeColumn()]]);
   // Read at each drawing of the headings: a currency may be chosen meanwhile
