@@ -1,8 +1,10 @@
 // The API of this service: what is shown on a page is what it answers.
 
+const LONGEST_RETRY_MS = 3_600_000;
+
 /** A problem document (RFC 9457) that was answered, or that nothing was. */
 export class Problem extends Error {
-  constructor(status, document) {
+  constructor(status, document, retryAfterMs = null) {
     super(document.detail ?? document.title ?? `HTTP ${status}`);
     this.status = status;
     this.type = document.type ?? "about:blank";
@@ -11,6 +13,8 @@ export class Problem extends Error {
     /** [{pointer, code, detail}] */
     this.errors = document.errors ?? [];
     this.traceId = document.trace_id ?? null;
+    /** When the service wants to be asked again; null where it does not say. */
+    this.retryAfterMs = retryAfterMs;
   }
 }
 
@@ -31,7 +35,7 @@ export async function ask(method, path, { body, headers = {}, signal, text = fal
     body: body === undefined || isFile ? body : JSON.stringify(body),
   });
   if (answer.status === 401 && path !== "/v1/session") return goToSignIn();
-  if (!answer.ok) throw new Problem(answer.status, await problemOf(answer));
+  if (!answer.ok) throw new Problem(answer.status, await problemOf(answer), retryAfter(answer.headers));
   if (answer.status === 204) return { data: null, status: 204, headers: answer.headers };
   return {
     data: text ? await answer.text() : await answer.json(),
@@ -95,6 +99,14 @@ async function reach(path, options) {
     const { t } = await import("./texts.js");
     throw new Problem(0, { title: t("common.unreachable"), detail: t("common.unreachable_detail") });
   }
+}
+
+/** Retry-After in ms, of seconds or of a date; null without one. */
+function retryAfter(headers) {
+  const text = headers.get("Retry-After");
+  if (text === null) return null;
+  const wait = /^\d+$/.test(text) ? Number(text) * 1000 : Date.parse(text) - Date.now();
+  return Number.isFinite(wait) ? Math.min(Math.max(wait, 500), LONGEST_RETRY_MS) : null;
 }
 
 async function problemOf(answer) {

@@ -11,6 +11,7 @@ import { choiceControl } from "./scenario_controls.js";
 import { scenarioSections } from "./scenario_sections.js";
 import { BLANK, scenarioStore } from "./scenario_store.js";
 import { followAddress, profileBase } from "./simulator_address.js";
+import { lasting } from "./simulator_away.js";
 import { figures, wholeHours } from "./simulator_figures.js";
 import { pictures } from "./simulator_pictures.js";
 import { presets } from "./simulator_presets.js";
@@ -67,6 +68,7 @@ function showWarnings(warnings) {
   const place = byId("warnings");
   place.hidden = warnings.length === 0;
   // Sentences of the API, which speaks English.
+  place.setAttribute("aria-busy", "false");
   fill(place, h("ul", { lang: "en" }, warnings.map((one) => h("li", {}, one.detail))));
 }
 
@@ -80,14 +82,15 @@ function showRefusal(problem) {
     const box = field.closest("details");
     if (box) box.open = true;
   }
+  byId("refused").textContent = t(counts.pictured === "0" ? "simulator.refused_first" : "simulator.refused");
   byId("refused").hidden = false;
 }
 
 const screen = {
   stale() {
-    byId("figures").setAttribute("aria-busy", "true");
-    numbers.spreadStale(true);
+    numbers.stale();
     drawn.stale();
+    for (const id of ["pinned", "warnings"]) byId(id).setAttribute("aria-busy", "true");
   },
   async mean(answer, turn) {
     clearProblem(form);
@@ -98,22 +101,31 @@ const screen = {
       efficiency: percent(answer.result.efficiency_fraction),
       day: wholeHours(answer.result.gpu_hours_lost_per_day),
     });
-    if (turn === store.turn) byId("figures").setAttribute("aria-busy", "false");
+    if (turn === store.turn) {
+      numbers.meanCurrent();
+      byId("pinned").setAttribute("aria-busy", "false");
+    }
     sections.show();
-    await drawn.mean(answer).catch(showProblem);
+    await drawn.mean(answer, turn).catch(showProblem);
     tell(answer.result);
     painted().then(() => {
       counts.pictured = String(Number(counts.pictured) + 1);
     });
   },
-  async full(answer) {
+  async full(answer, turn) {
     numbers.full(answer);
-    numbers.spreadStale(false);
+    numbers.spreadCurrent();
     showWarnings(answer.warnings);
-    await drawn.full(answer).catch(showProblem);
+    await drawn.full(answer, turn).catch(showProblem);
   },
-  curve: (answer) => drawn.curve(answer).catch(showProblem),
-  timeline: (answer) => drawn.timeline(answer).catch(showProblem),
+  curve: (answer, turn) => drawn.curve(answer, turn).catch(showProblem),
+  timeline: (answer, turn) => drawn.timeline(answer, turn).catch(showProblem),
+  refusedPart(name, problem) {
+    drawn.refused(name, problem);
+    if (name !== "full") return;
+    numbers.noSpread();
+    showWarnings([]);
+  },
   completed() {
     painted().then(() => {
       counts.completed = String(Number(counts.completed) + 1);
@@ -140,6 +152,7 @@ const base = (() => {
     fill(byId("base"), control.element);
   }
   async function choose(reference) {
+    const isNewest = store.claim();
     try {
       const chosen = reference ? await profileBase(reference) : BLANK;
       if (!isNewest()) return;
@@ -148,26 +161,25 @@ const base = (() => {
       store.replace(store.base.defaults);
       store.settle();
     } catch (problem) {
+      if (!isNewest()) return;
       showProblem(problem);
       control.show();
     }
   }
   return {
     async load() {
-    const isNewest = store.claim();
       if (!(await may("profiles:read"))) return;
       profiles = (await get(withQuery("/v1/cluster-profiles", { page_size: 200 }))).items;
       if (profiles.length === 0) return;
       build();
       control.show();
     },
-      if (!isNewest()) return;
     show: () => control?.show(),
   };
 })();
 
 byId("figures").after(
-  h("p", { id: "refused", class: "advice", hidden: true }, t("simulator.refused")),
+  h("p", { id: "refused", class: "advice", hidden: true }),
   h("div", { id: "warnings", class: "advice", hidden: true }),
 );
 store.onChange(({ isShape, isWhole }) => {
@@ -178,8 +190,8 @@ presets(store);
 remedies(store);
 share(store).catch(showProblem);
 await followAddress(store, showProblem);
-price.load().catch(showProblem);
-base.load().catch(showProblem);
-loadPresets(store)
+lasting(() => price.load()).catch(showProblem);
+lasting(() => base.load()).catch(showProblem);
+lasting(() => loadPresets(store))
   .then(() => sections.show())
   .catch(showProblem);

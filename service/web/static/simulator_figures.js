@@ -12,14 +12,15 @@ export function wholeHours(value) {
 function figure(name, { isWide = false } = {}) {
   const big = h("p", { class: "big", "data-figure": name }, NOTHING);
   const small = h("p", { class: "small", "data-note": name });
+  const label = h("p", { class: "label" }, t(`simulator.${name}`));
   const element = h(
     "div",
     { class: isWide ? "card figure wide" : "card figure", "data-figure-card": name },
-    h("p", { class: "label" }, t(`simulator.${name}`)),
+    label,
     big,
     small,
   );
-  return { element, big, small };
+  return { element, label, big, small };
 }
 
 function bar(name) {
@@ -52,6 +53,7 @@ export function figures(place) {
     h("p", { class: "small" }, t("simulator.busy_hint")),
   );
   fill(place, efficiency.element, gauges, day.element, window_.element, cost.element, spread.element);
+  const quick = [efficiency, { element: gauges }, day, window_, cost];
   // Wider than the card where overlap or staleness beat the ideal: drawn full.
   const wide = (fraction) => `${Math.max(0, Math.min(1, fraction)) * 100}%`;
 
@@ -68,28 +70,45 @@ export function figures(place) {
         one.filled.style.width = wide(fraction);
       }
       day.big.textContent = wholeHours(result.gpu_hours_lost_per_day);
-      day.small.textContent = t("simulator.of_available", { hours: wholeHours(result.gpu_hours_available_per_day) });
+      const isGain = result.gpu_hours_lost_per_day < 0;
+      day.small.textContent = isGain ? t("simulator.gain") : t("simulator.of_available", { hours: wholeHours(result.gpu_hours_available_per_day) });
       window_.big.textContent = wholeHours(result.gpu_hours_lost);
       window_.small.textContent = t("simulator.of_window", { days: number(scenario.period_days), hours: wholeHours(result.gpu_hours_available) });
       showCost(costs, scenario);
     },
-    full({ result }) {
+    full({ result, scenario }) {
       const { gpu_hours_lost_p10: low, gpu_hours_lost_p50: middle, gpu_hours_lost_p90: high } = result;
       if (middle === null) {
-        spread.big.textContent = NOTHING;
-        spread.small.textContent = t("simulator.no_spread");
+        noSpread();
         return;
       }
       const isOne = wholeHours(low) === wholeHours(high);
+      spread.label.textContent = t(isOne ? "simulator.spread_same" : "simulator.spread");
       spread.big.textContent = isOne ? wholeHours(middle) : t("simulator.from_to", { low: wholeHours(low), high: wholeHours(high) });
       const error = result.gpu_hours_lost_p50_se;
-      const note = isOne ? t("simulator.spread_none") : t("simulator.spread_note", { middle: wholeHours(middle) });
+      const same = scenario.failures ? "simulator.spread_none_failures" : "simulator.spread_none";
+      const note = isOne ? t(same) : t("simulator.spread_note", { middle: wholeHours(middle) });
       spread.small.textContent = error > 0 ? `${note} ${t("simulator.standard_error", { error: hours(error) })}` : note;
     },
-    spreadStale(isStale) {
-      spread.element.setAttribute("aria-busy", String(isStale));
+    noSpread,
+    /** All are of an older scenario; each until its own answer is there. */
+    stale() {
+      for (const card of [...quick, spread]) card.element.setAttribute("aria-busy", "true");
+    },
+    meanCurrent() {
+      for (const card of quick) card.element.setAttribute("aria-busy", "false");
+    },
+    spreadCurrent() {
+      spread.element.setAttribute("aria-busy", "false");
     },
   };
+
+  function noSpread() {
+    spread.label.textContent = t("simulator.spread");
+    spread.big.textContent = NOTHING;
+    spread.small.textContent = t("simulator.no_spread");
+    spread.element.setAttribute("aria-busy", "false");
+  }
 
   function showCost(costs, scenario) {
     cost.big.textContent = costs?.cost_of_loss ? money(costs.cost_of_loss) : NOTHING;

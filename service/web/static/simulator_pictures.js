@@ -44,11 +44,19 @@ export function pictures(store) {
   const pipeline = picture(byId("pipeline-timeline"), () => import("./pipeline_timeline.js").then((module) => module.pipelineTimeline));
   rowChoice(store);
 
-  function current(...names) {
-    for (const name of names) byId(name).setAttribute("aria-busy", "false");
+  const charts = { causes: byId("waterfall"), growth: byId("loss-curve"), pipeline: byId("pipeline-timeline") };
+
+  /** A card is of now when the answer to the last change is drawn in it, and not that to one before. */
+  function current(name, turn) {
+    if (turn === store.turn) byId(name).setAttribute("aria-busy", "false");
+  }
+  /** A chart needs its room before it is drawn. */
+  function accepted(name) {
+    byId(name).querySelector(".part-refused")?.remove();
+    charts[name].hidden = false;
   }
   return {
-    async mean({ result, ranks, scenario }) {
+    async mean({ result, ranks, scenario }, turn) {
       if (!ranks) {
         byId("gpus").hidden = true;
         return;
@@ -59,20 +67,27 @@ export function pictures(store) {
         median: ms(ranks.median_compute_ms),
       });
       await gpus.show({ result, ranks, scenario });
-      current("gpus");
+      current("gpus", turn);
     },
-    async full({ result }) {
+    async full({ result }, turn) {
+      accepted("causes");
+      byId("reducible").hidden = false;
       await causes.show(result);
       reducible(result);
-      current("causes");
+      current("causes", turn);
     },
-    async curve(answer) {
-      await growth.show({ ...answer, own: store.valueAt("num_gpus") });
-      current("growth");
+    async curve(answer, turn) {
+      accepted("growth");
+      await growth.show({ ...answer, own: store.valueAt("num_gpus"), hasFailures: Boolean(store.scenario.failures) });
+      current("growth", turn);
     },
-    async timeline(answer) {
+    async timeline(answer, turn) {
       byId("pipeline").hidden = answer === null;
-      if (answer === null) return;
+      accepted("pipeline");
+      if (answer === null) {
+        current("pipeline", turn);
+        return;
+      }
       byId("pipeline-sentence").textContent = t("simulator.pipeline_sentence", {
         busy: number(answer.busy_stages_mean, { maximumFractionDigits: 2 }),
         stages: count(answer.num_stages),
@@ -80,12 +95,29 @@ export function pictures(store) {
         makespan: ms(answer.makespan_ms),
       });
       await pipeline.show(answer);
-      current("pipeline");
+      current("pipeline", turn);
+    },
+    /** Said in the part's own card: figures and other pictures stand. */
+    refused(part, problem) {
+      const name = { full: "causes", curve: "growth", timeline: "pipeline" }[part];
+      accepted(name);
+      charts[name].hidden = true;
+      if (name === "causes") byId("reducible").hidden = true;
+      if (name === "pipeline") byId("pipeline-sentence").textContent = "";
+      charts[name].before(partNote(problem));
+      byId(name).hidden = false;
+      byId(name).setAttribute("aria-busy", "false");
     },
     stale() {
       for (const name of ["gpus", "causes", "growth", "pipeline"]) byId(name).setAttribute("aria-busy", "true");
     },
   };
+}
+
+/** That one part is refused, and why: a sentence of the API, which speaks English. */
+export function partNote(problem) {
+  const why = problem.detail || problem.title || String(problem);
+  return h("p", { class: "advice part-refused", role: "status" }, t("simulator.part_refused"), " ", h("span", { lang: "en" }, why));
 }
 
 function reducible(result) {

@@ -3,8 +3,8 @@
 import { ask } from "./api.js";
 import { byId, fill, h } from "./dom.js";
 import { exact, hours, money, percent, signedHours } from "./format.js";
-import { showProblem } from "./problems.js";
 import { copied } from "./scenario_state.js";
+import { partNote } from "./simulator_pictures.js";
 import { priceFields } from "./simulator_price.js";
 import { named, t } from "./texts.js";
 
@@ -82,7 +82,8 @@ export function remedies(store) {
       );
       list.setAttribute("aria-busy", String(turn !== store.turn));
     } catch (problem) {
-      showProblem(problem);
+      // Of this card alone, so it is said in it; the button above asks again.
+      fill(list, partNote(problem)).setAttribute("aria-busy", "false");
     } finally {
       button.disabled = false;
     }

@@ -5,7 +5,9 @@
 // request that takes long is ended, because its picture would be of long ago.
 
 import { ask } from "./api.js";
+import { isOutage } from "./outage.js";
 import { copied } from "./scenario_state.js";
+import { away } from "./simulator_away.js";
 import { priceFields } from "./simulator_price.js";
 
 const QUICK = ["spread", "causes", "quantiles"];
@@ -29,9 +31,9 @@ async function post(path, body, signal) {
 }
 
 /**
- * Ask for what the store holds, as it changes. `show` has `mean(answer, turn)`, `full(answer)`,
- * `curve(answer)`, `timeline(answer | null)`, `completed()`, `stale()` and `problem(problem)`; the first
- * four may return promises.
+ * Ask for what the store holds, as it changes. `show` has `mean(answer, turn)`, `full(answer, turn)`,
+ * `curve(answer, turn)`, `timeline(answer | null, turn)`, `completed()`, `stale()`, `problem(problem)` of
+ * the mean and `refusedPart(name, problem)` of the others; the first four may return promises.
  */
 export function simulation(store, show) {
   let under_way = null;
@@ -43,6 +45,10 @@ export function simulation(store, show) {
 
   async function mean() {
     isNext = false;
+    if (away.isHeld()) {
+      away.wait(again);
+      return;
+    }
     if (under_way) {
       if (performance.now() - under_way.since > LONG_MS) under_way.control.abort();
       return;
@@ -58,7 +64,11 @@ export function simulation(store, show) {
       under_way = null;
       if (problem.name !== "AbortError" && turn === store.turn) {
         refused = turn;
-        show.problem(problem);
+        if (isOutage(problem)) away.show(problem, again);
+        else {
+          away.over(again);
+          show.problem(problem);
+        }
       }
     }
     if (turn !== store.turn) next();
@@ -71,13 +81,32 @@ export function simulation(store, show) {
     queueMicrotask(mean);
   }
 
+  /** Each part stands alone: that one is refused says nothing of the others. Answers an outage, if it was one. */
+  async function part(name, asked, turn) {
+    try {
+      const answer = await asked;
+      if (turn === store.turn) await show[name](answer, turn);
+    } catch (problem) {
+      if (problem.name === "AbortError" || turn !== store.turn) return null;
+      if (isOutage(problem)) return problem;
+      show.refusedPart(name, problem);
+    }
+    return null;
+  }
+
+  function again() {
+    refused = -1;
+    next();
+    resting();
+  }
+
   async function rest() {
     if (under_way) {
       resting();
       return;
     }
     const turn = store.turn;
-    if (refused === turn) return;
+    if (refused === turn || away.isHeld()) return;
     const control = new AbortController();
     later = control;
     const { signal } = control;
@@ -86,18 +115,20 @@ export function simulation(store, show) {
       const body = evaluationBody(store);
       const scenario = body.scenario;
       const asked = [
-        post("/v1/evaluations", body, signal).then((answer) => turn === store.turn && show.full(answer)),
-        post("/v1/evaluations/curve", { scenario, ...curveParts(scenario) }, signal).then((answer) => turn === store.turn && show.curve(answer)),
+        part("full", post("/v1/evaluations", body, signal), turn),
+        part("curve", post("/v1/evaluations/curve", { scenario, ...curveParts(scenario) }, signal), turn),
         scenario.pipeline
-          ? post("/v1/evaluations/timeline", { scenario }, signal).then((answer) => turn === store.turn && show.timeline(answer))
-          : show.timeline(null),
+          ? part("timeline", post("/v1/evaluations/timeline", { scenario }, signal), turn)
+          : part("timeline", null, turn),
       ];
-      const ended = await Promise.allSettled(asked);
+      const outage = (await Promise.all(asked)).find(Boolean);
       restMs = Math.min(LONGEST_REST_MS, Math.max(REST_MS, (performance.now() - since) / 4));
-      const failed = ended.find((one) => one.status === "rejected" && one.reason.name !== "AbortError");
       if (turn !== store.turn) return;
-      if (failed) show.problem(failed.reason);
-      else show.completed();
+      if (outage) away.show(outage, again);
+      else {
+        away.over(again);
+        show.completed();
+      }
     } finally {
       if (later === control) later = null;
     }
