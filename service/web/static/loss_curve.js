@@ -15,7 +15,8 @@ const MEASURES = {
 
 /**
  * Draw what `/v1/evaluations/curve` answered; `{update(the same), destroy()}`. `own`, beside its rows, is
- * the scenario's own number of GPUs, which is marked.
+ * the scenario's own number of GPUs, which is marked; `hasFailures`: GPUs fail, of which one drawn step
+ * knows nothing.
  */
 export function lossCurve(element, curve) {
   const parts = frame(element);
@@ -46,10 +47,10 @@ export function lossCurve(element, curve) {
     const hasRange = how.low !== undefined && known.some((row) => isKnown(row[how.low]));
     parts.legend([
       { tone: "loss", text: t("charts.curve_expected") },
-      ...(known.some((row) => isKnown(row.drawn?.[how.field])) ? [{ tone: "draw", text: t("charts.curve_drawn") }] : []),
+      ...(known.some((row) => isKnown(row.drawn?.[how.field])) ? [{ tone: "draw", text: t(shown.hasFailures ? "charts.curve_drawn_step" : "charts.curve_drawn") }] : []),
       ...(hasRange ? [{ tone: "range", text: t("charts.curve_range") }] : []),
     ]);
-    parts.values(tableOf(known));
+    parts.values(tableOf(known, shown.hasFailures));
     const [first, last] = [known[0], known[known.length - 1]];
     const description = t(`charts.curve_desc_${measure}`, {
       first: count(first.value),
@@ -110,11 +111,11 @@ function tipOf(row, how) {
   return lines.join("\n");
 }
 
-function tableOf(rows) {
+function tableOf(rows, hasFailures) {
   const heads = ["head_gpus", "head_efficiency", "head_day", "head_window", "head_drawn_efficiency", "head_drawn_day"];
   const own = (value, how) => (isKnown(value) ? how(value) : number(null));
   return {
-    caption: t("charts.curve_table"),
+    caption: t(hasFailures ? "charts.curve_table_step" : "charts.curve_table"),
     heads: heads.map((head, column) => ({ text: t(`charts.${head}`), num: column > 0 })),
     rows: () =>
       rows.map((row) => [
