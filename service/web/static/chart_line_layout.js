@@ -24,7 +24,7 @@ export function lines(given, width) {
   const plot = Math.max(40, width - left - right);
   const height = width < 480 ? 210 : 250;
   const share = given.isLog ? (x) => Math.log(x / from) / Math.log(to / from) : (x) => (x - from) / (to - from);
-  const shown = thinned(ticks, (x) => share(x) * plot, plot);
+  const shown = thinned(ticks, (x) => share(x) * plot, plot, given.isLog);
   return {
     datasets: {
       rows: rows.map(({ x, y }) => ({ x, y })),
@@ -64,13 +64,23 @@ function endsOf(ys, isShare) {
   return { y_from: low < 0 ? -roundAbove(-low) : 0, y_to: high > 0 || low === 0 ? roundAbove(high) : 0 };
 }
 
-/** Those ticks whose labels do not touch, and the last one; those at the ends stay within the axis. */
-function thinned(ticks, place, plot) {
+/**
+ * Those ticks whose labels do not touch, and the last one; those at the ends stay within the axis. Of
+ * powers of two every second, third … one, counted from the last: readers expect equal steps there.
+ */
+function thinned(ticks, place, plot, isLog) {
   const spanOf = (tick) => {
     const room = textWidth(tick.label, FONT);
     const begin = Math.min(Math.max(place(tick.x) - room / 2, 0), plot - room);
     return { tick, begin, end: begin + room };
   };
+  const powers = ticks.map((tick) => Math.log2(tick.x));
+  if (isLog && powers.length && powers.every(Number.isInteger)) {
+    for (let step = 1; ; step += 1) {
+      const even = ticks.filter((_, index) => (powers.at(-1) - powers[index]) % step === 0).map(spanOf);
+      if (even.every((span, index) => index === 0 || span.begin >= even[index - 1].end + 8)) return even.map(({ tick }) => tick);
+    }
+  }
   const shown = [];
   for (const span of ticks.map(spanOf)) {
     if (!shown.length || span.begin >= shown[shown.length - 1].end + 12) shown.push(span);
