@@ -42,6 +42,19 @@ function keepPlaceInLanguageLinks() {
   }
 }
 
+/** Where the pages do not all have room: the present one is in sight, and an edge with more fades. */
+function showMorePages() {
+  const list = document.querySelector(".bar nav ul");
+  const here = list.querySelector("[aria-current]");
+  const fade = () => {
+    const most = list.scrollWidth - list.clientWidth;
+    list.dataset.more = [list.scrollLeft > 1 ? "before" : "", list.scrollLeft < most - 1 ? "after" : ""].join(" ").trim();
+  };
+  if (here) list.scrollLeft = here.offsetLeft - list.offsetLeft - (list.clientWidth - here.offsetWidth) / 2;
+  list.addEventListener("scroll", fade, { passive: true });
+  new ResizeObserver(fade).observe(list);
+}
+
 async function showSession() {
   try {
     const who = await session();
@@ -85,6 +98,7 @@ addEventListener("pageshow", async (event) => {
 
 byId("theme").addEventListener("click", nextTheme);
 showTheme();
+showMorePages();
 keepPlaceInLanguageLinks();
 sayCarried();
 showSession();
