@@ -24,7 +24,8 @@ from service.jobs.curve_documents import CurveIn, CurveOut
         description="The expected loss at each value of one axis, by default at the powers of two "
         "of GPUs from 8 to 131 072 and at the scenario's own number, and the one step that its "
         "`seed` draws there: that of `ranks` of `POST /v1/evaluations`, where a GPU keeps its draw "
-        "however many others there are. A value that breaks a rule fails alone. Nothing is stored.",
+        "however many others there are. A value that breaks a rule fails alone, and so "
+        "does one that would take too long beside the quicker ones. Nothing is stored.",
         tag="Evaluations",
         body=CurveIn,
         body_examples=CURVES,

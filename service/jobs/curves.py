@@ -4,6 +4,7 @@ from typing import Any, Final
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from service.db.engine import Connection
 from service.errors import FieldFault, InvalidError
@@ -20,17 +21,18 @@ from service.jobs.curve_documents import (
 )
 from service.jobs.evaluations import refuse_too_many_draws, refused
 from service.jobs.planning import resolve_base
+from service.jobs.point_costs import seconds_of
 from service.jobs.results import shown_value
 from service.model import MODEL_VERSION
 from service.model.axes import decode_axes
+from service.model.columns import Columns
 from service.model.drawn_passes import TooManyOperationsError
 from service.model.draws import draw_ranks
 from service.model.fields import Scenario
 from service.model.grid import Grid, build_grid
 from service.model.kernel import Results, evaluate
 from service.model.problems import InvalidScenario, Problem
-from service.model.questions.sampling import together_in_time
-from service.model.rules import describe_failure
+from service.model.rules import describe_failure, failures
 from service.model.scenario import apply_overrides, decode_scenario
 
 SMALLEST_SIZE: Final = 8
@@ -45,6 +47,8 @@ FIGURES: Final = (
     "gpu_hours_lost_p10",
     "gpu_hours_lost_p90",
 )
+BUDGET_S = 3.0
+"""Estimated seconds of one core for all points of an answer together."""
 TOO_LONG: Final = PointFailure(
     code="too_long_at_once",
     detail="with the shorter points of the curve this one would take too long to simulate; "
@@ -79,8 +83,7 @@ def answer(asked: Asked) -> CurveOut:
     columns = grid.columns(0, grid.num_points)
     if with_spread:
         refuse_too_many_draws(columns, document)
-    # A point that breaks a rule is no work, and fails with that reason.
-    in_time = together_in_time(columns, with_spread=with_spread)
+    in_time = _together_in_time(columns, with_spread=with_spread)
     found = evaluate(
         columns.part(np.flatnonzero(in_time)),
         with_spread=with_spread,
@@ -128,6 +131,19 @@ def _asked(base: dict[str, Any], document: CurveIn) -> Asked:
         fault = FieldFault(pointer="/leave_out", code="too_long_at_once", detail=detail)
         raise InvalidError(detail, problem="invalid-scenario", errors=[fault])
     return Asked(grid=grid, document=document)
+
+
+def _together_in_time(columns: Columns, *, with_spread: bool) -> NDArray[np.bool_]:
+    """(points,) which points are computed, the quickest first, in the time of one answer.
+
+    What breaks a rule takes none of it, and fails with that reason.
+    """
+    needed_s = seconds_of(columns, with_spread=with_spread)
+    needed_s[failures(columns) != 0] = 0.0
+    order = np.argsort(needed_s, kind="stable")
+    in_time = np.empty(columns.num_points, dtype=np.bool_)
+    in_time[order] = np.cumsum(needed_s[order]) <= BUDGET_S
+    return in_time
 
 
 def _grid(scenario: Scenario, axis: dict[str, Any] | None) -> Grid:

@@ -158,7 +158,7 @@ def _one(steps: Sequence[Step]) -> Step:
 
 def _core_s(scenario: Scenario) -> float:
     grid = Grid(base=scenario, dimensions=(), num_points=1, warnings=())
-    return work_of(grid).core_s
+    return work_of(grid, with_spread=False).core_s
 
 
 def _losses(scenarios: Sequence[Scenario]) -> Iterator[Loss]:

@@ -18,7 +18,6 @@ from service.api.examples import CURVES
 from service.jobs import curves
 from service.jobs.curve_documents import CurveIn
 from service.model import MODEL_VERSION
-from service.model.questions import sampling
 
 ProblemOf = Callable[[httpx.Response, str], dict[str, Any]]
 Client = TestClient[Litestar]
@@ -220,11 +219,26 @@ def test_points_that_take_too_long_to_simulate_fail_alone(
     # Nobody waits for all: the step depends on those before, and is not drawn.
     assert [row["drawn"] for row in whole] == [None, None]
     # Few GPUs are simulated for more steps.
-    monkeypatch.setattr(sampling, "MOST_RANK_STEPS", 2e6)
+    monkeypatch.setattr(curves, "BUDGET_S", 0.12)
     long, short = curve(client, stale, axis=axis)["rows"]
     assert long["failure"]["code"] == "too_long_at_once"
     assert long["gpu_hours_lost"] is None
     assert short["gpu_hours_lost"] == whole[1]["gpu_hours_lost"]
+
+
+def test_the_dearest_points_of_a_spread_that_takes_long_fail_alone(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    axis = {"path": "num_gpus", "values": [64, 4096, 16_384]}
+    # Of every source: some 0.5 s at 64 GPUs, in all parts of it, and 0.27 s at each of the others.
+    monkeypatch.setattr(curves, "BUDGET_S", 0.6)
+    dear, *others = curve(client, EVERY_SOURCE, axis=axis, single_draw=False)["rows"]
+    assert dear["failure"]["code"] == "too_long_at_once"
+    assert dear["gpu_hours_lost"] is dear["gpu_hours_lost_p90"] is None
+    assert [row["failure"] for row in others] == [None, None]
+    assert all(row["gpu_hours_lost_p90"] > row["gpu_hours_lost_p10"] for row in others)
+    shorter = curve(client, EVERY_SOURCE, axis=axis, single_draw=False, leave_out=["spread"])
+    assert [row["failure"] for row in shorter["rows"]] == [None] * 3
 
 
 def test_draws_that_take_too_long_are_left_out_with_a_warning(

@@ -78,6 +78,27 @@ def test_only_the_points_that_are_drawn_count() -> None:
     assert plain.core_s < several.core_s < drawn.core_s < more.core_s
 
 
+def test_lasting_sources_beside_episodes_take_longer_but_draw_no_more() -> None:
+    episodes = {"rate_per_gpu_day": 0.05, "mean_hours": 4, "severity": 1.5}
+    spikes = {"probability": 0.001, "slowdown": 2}
+    several = {"transient": NORMAL, "persistent": NORMAL}
+    every = {**several, "node": NORMAL}
+    sizes = {"path": "num_gpus", "values": [2048, 4096]}
+
+    def each_s(variability: dict[str, Any], **asked: bool) -> float:
+        return work_of(grid(variability, sizes), **asked).core_s / 2
+
+    # As measured, within a factor of three.
+    assert 0.07 < each_s({**every, "episodes": episodes}) < 0.6
+    assert 0.03 < each_s({"persistent": NORMAL, "episodes": episodes}) < 0.2
+    assert 0.03 < each_s({"persistent": NORMAL, "spikes": spikes}) < 0.2
+    assert 0.015 < each_s(every) < 0.12
+    assert each_s(several) < 0.015
+    assert each_s({**every, "episodes": episodes}, with_spread=False) < 0.15
+    found = grid({"persistent": NORMAL, "episodes": episodes}, sizes)
+    assert work_of(found).draws == 0
+
+
 def test_simulated_steps_count_as_draws_that_take_as_long() -> None:
     stale = {"kind": "bounded_staleness", "staleness": 1}
     delays = {"path": "synchronization.delay_ms", "values": [0, 50, 100]}

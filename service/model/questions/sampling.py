@@ -107,24 +107,6 @@ def refuse_long_recursions(columns: Columns, times: float = 1.0) -> None:
     raise _too_long("/draws", _of_ranks(needed, int(columns["draws"].max())))
 
 
-def together_in_time(columns: Columns, *, with_spread: bool) -> NDArray[np.bool_]:
-    """(points,) which points, the quickest first, are simulated in the time of one answer.
-
-    What breaks a rule, or is not simulated, takes none of it. The causes are left out.
-    """
-    share = np.zeros(columns.num_points)
-    if (has_pipeline(columns) | is_simulated(columns)).any():
-        sound = np.flatnonzero(failures(columns) == 0)
-        part = columns.part(sound)
-        share[sound] = plan_steps(part) / MOST_PLAN_STEPS
-        of_ranks = rank_steps(part, with_causes=with_spread, with_spread=with_spread)
-        share[sound] += of_ranks / MOST_RANK_STEPS
-    order = np.argsort(share, kind="stable")
-    in_time = np.empty(columns.num_points, dtype=np.bool_)
-    in_time[order] = np.cumsum(share[order]) <= 1
-    return in_time
-
-
 def _of_plans(needed: float) -> str:
     return (
         f"the pipelines to be worked through have {needed:.0f} steps, at most {MOST_PLAN_STEPS} "
