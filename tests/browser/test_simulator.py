@@ -331,6 +331,10 @@ def test_a_scenario_becomes_a_profile_and_a_batch(browser: Browser, base_url: st
         dialog.get_by_role("button", name="Post").click()
         expect(dialog.get_by_role("alert")).to_contain_text("cannot be reached")
         # Made already, though nobody said so: sent again it is answered, and made no second time.
+        # What is never null can be taken away by hand too.
+        open_simulator(page, base_url, "?profile=two-tabs&variability=none&overlap=none")
+        expect(page.locator("#address-faults")).to_be_hidden()
+        expect(field(page, "load_ms")).to_have_value("77")
         dialog.get_by_role("button", name="Post").click()
         page.wait_for_url(re.compile("/batches/[0-9a-f-]{36}$"))
         listed = f"{base_url}/v1/scenario-batches?name=from+the+page"

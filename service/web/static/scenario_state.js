@@ -12,6 +12,8 @@ export const START = Object.freeze({
   slow_groups: [{ count: 1, speed_fraction: 0.7 }],
 });
 
+// Fields that are never null, and what they are where there is nothing of them
+const NOTHING_OF = Object.freeze({ slow_groups: [], variability: {}, overlap: { kind: "none" } });
 const RESERVED = new Set(["profile", "price", "currency", "rates", "cost_center", "rows", "lang"]);
 const NAME = /^[a-z][a-z0-9_]*(\.[a-z0-9][a-z0-9_]*){0,4}$/;
 const MOST_LETTERS = 16_000;
@@ -100,7 +102,7 @@ export function readQuery(query, base) {
 
 function read(name, text) {
   // A union may have the kind "none": only whole fields can be left out by it.
-  if (text === "none" && !name.endsWith(".kind")) return name === "slow_groups" ? [] : null;
+  if (text === "none" && !name.endsWith(".kind")) return copied(NOTHING_OF[name] ?? null);
   try {
     const value = JSON.parse(text);
     const isPlain = typeof value !== "object" || value === null || isListOfPlain(value);

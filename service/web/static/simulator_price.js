@@ -7,6 +7,8 @@ import { folded } from "./scenario_more.js";
 import { may } from "./session.js";
 import { t } from "./texts.js";
 
+// That is 2 000 rates: more than anybody would look through
+const MOST_PAGES = 10;
 const CURRENCIES = ["EUR", "USD", "GBP", "CHF", "JPY"];
 
 /** The fields of a request that ask for money; none where there is no price. */
@@ -47,8 +49,15 @@ export function readPrice(query) {
 async function storedRates() {
   if (!(await may("costs:read"))) return [];
   const today = new Date().toISOString().slice(0, 10);
-  const page = await get(withQuery("/v1/gpu-hour-rates", { on: today, page_size: 200 }));
-  return page.items;
+  const rates = [];
+  let token = null;
+  for (let pages = 0; pages < MOST_PAGES; pages += 1) {
+    const page = await get(withQuery("/v1/gpu-hour-rates", { on: today, page_size: 200, page_token: token }));
+    rates.push(...page.items);
+    token = page.next_page_token;
+    if (!token) break;
+  }
+  return rates;
 }
 
 /** The section of the price; `show()` brings it up to date. */
