@@ -83,6 +83,8 @@ def test_each_preset_says_what_it_proves(page: Page, base_url: str) -> None:
     said = sentence(page, "failures")
     assert f"{failing['time_ratio_fraction']:.1%} of the time" in said
     assert f"{failing['gpu_hours_lost_per_day']:,.0f} GPU-hours a day" in said
+    # How many come is random; what is shown is their mean.
+    expect(page.locator('[data-note="spread"]')).to_contain_text("at their expected rate")
 
 
 def test_a_preset_is_a_scenario_like_any_other(page: Page, base_url: str) -> None:
