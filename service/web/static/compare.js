@@ -83,7 +83,11 @@ async function compare(chosen, mine) {
   if (mine !== turn) return;
   fill(byId("summary"), summaryElements(whole));
   const lost = whole.summary.gpu_hours_lost;
-  announce(t("compare.announced", { past: hours(lost.past), new: hours(lost.new), difference: signedHours(lost.difference) }));
+  announce(
+    whole.summary.items
+      ? t("compare.announced", { past: hours(lost.past), new: hours(lost.new), difference: signedHours(lost.difference) })
+      : t("compare.nothing_to_compare"),
+  );
   // By size, gains among losses
   const largest = `-magnitude.${column.name}`;
   const drawn = await get(withQuery("/v1/comparisons", { ...asks, causes: null, order_by: largest }));
@@ -119,7 +123,7 @@ async function drawPairs(items, column) {
   fill(byId("pairs"), legend, place, h("p", { class: "hint" }, t("compare.pairs_hint", { figure: headingOf(column) })));
   shownChart = drawChart(place, "pairs", rows, {
     title: t("compare.largest"),
-    description: t("compare.pairs_desc", { name: rows[0].label, past: rows[0].text, new: rows[1].text }),
+    description: t("compare.pairs_desc", { name: rows[0].tip.split("\n")[0], past: rows[0].text, new: rows[1].text }),
   });
   await shownChart;
 }

@@ -85,19 +85,37 @@ function signedText(column, value) {
   return value > 0 ? `+${text}` : text;
 }
 
+/** Only what tells the rows apart, shortly: a narrow chart cuts the end. The table has the long names. */
+function shortNames(rows) {
+  const isMixed = (name) => new Set(rows.map((row) => JSON.stringify(row.key[name] ?? null))).size > 1;
+  const mixed = axesOf(rows).filter(isMixed);
+  const names = ["name", "profile"].filter(isMixed);
+  return rows.map((row) => {
+    const axes = mixed.filter((path) => path in row.key).map((path) => `${shortLabel(path)}${inputText(path, row.key[path])}`);
+    const parts = [...axes, ...names.map((name) => row.key[name] ?? t("compare.inline"))];
+    return parts.join(" · ") || row.key.name;
+  });
+}
+
+/** A number of GPUs needs no name; a name that is a sign ("cv") is its own. */
+function shortLabel(path) {
+  if (path === "num_gpus") return "";
+  const last = path.split(".").at(-1);
+  return `${last.length <= 3 ? last : labelOf(path).split(" · ").at(-1)} `;
+}
+
 /** The first rows as pairs of bars: past above new. */
 export function pairsOf(items, column) {
-  return items
-    .filter((row) => row.past[column.name] !== null && row.new[column.name] !== null)
-    .slice(0, DRAWN)
-    .flatMap((row) => {
+  const drawn = items.filter((row) => row.past[column.name] !== null && row.new[column.name] !== null).slice(0, DRAWN);
+  const short = shortNames(drawn);
+  return drawn
+    .flatMap((row, place) => {
       const axes = axesOf([row]).map((path) => `${labelOf(path)} ${inputText(path, row.key[path])}`);
-      // What tells rows apart comes first: a narrow chart cuts the end
-      const label = [...axes, row.key.name].join(" · ");
+      const long = [row.key.name, ...axes].join(" · ");
       const bar = (side, shown) => {
         const text = valueOf(column, row[side][column.name]);
-        return { label: shown, start: 0, end: row[side][column.name], text, tone: side, tip: `${label}\n${t(`compare.${side}`)}: ${text}` };
+        return { label: shown, start: 0, end: row[side][column.name], text, tone: side, tip: `${long}\n${t(`compare.${side}`)}: ${text}` };
       };
-      return [bar("past", label), bar("new", "")];
+      return [bar("past", short[place]), bar("new", "")];
     });
 }

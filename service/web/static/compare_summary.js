@@ -19,11 +19,28 @@ export function relativeText(relative) {
 export function summaryElements(comparison) {
   const { summary } = comparison;
   return [
-    h("div", { class: "cards compare-cards" }, hoursCard(summary.gpu_hours_lost), costCard(summary.cost_of_loss), effectsCard(summary.cost_of_loss), pairsCard(comparison)),
+    h("div", { class: "cards compare-cards" }, summary.items ? totalCards(summary) : nothingCards(), pairsCard(comparison)),
     summary.ideal_changed ? h("p", { class: "advice" }, t("compare.ideal_changed")) : null,
     comparison.warnings.length ? h("ul", { class: "advice" }, comparison.warnings.map((one) => h("li", {}, one.detail))) : null,
     profilesCard(summary),
   ];
+}
+
+function totalCards(summary) {
+  return [hoursCard(summary.gpu_hours_lost), costCard(summary.cost_of_loss), effectsCard(summary.cost_of_loss)];
+}
+
+/** Of two that have nothing in common: no zeros, which would be figures. */
+function nothingCards() {
+  return ["hours", "cost"].map((name) =>
+    h(
+      "div",
+      { class: "card" },
+      h("p", { class: "label" }, t(name === "hours" ? "compare.hours_lost" : "compare.cost")),
+      h("p", { class: "big quiet", id: `difference-${name}` }, NOTHING),
+      h("p", { class: "hint" }, t("compare.nothing_to_compare")),
+    ),
+  );
 }
 
 function hoursCard(change) {
