@@ -3,6 +3,7 @@
 import { asked, onMoved, setAsked } from "./address.js";
 import { announce, fill, h } from "./dom.js";
 import { count } from "./format.js";
+import { backOff, isOutage } from "./outage.js";
 import { counted, t } from "./texts.js";
 
 const SIZES = [25, 50, 100, 250];
@@ -28,6 +29,8 @@ export function table(element, options) {
   let state = restored();
   let nextToken = null;
   let running = null;
+  let retry = null;
+  const pace = backOff();
 
   const head = h("tr");
   const body = h("tbody");
@@ -75,7 +78,9 @@ export function table(element, options) {
 
   async function go(tokens) {
     await turn({ tokens: tokens.length ? tokens : [null] });
-    region.scrollIntoView({ block: "nearest" });
+    // A page is read from its top, which is above the view when one has paged from the bottom
+    const { top } = region.getBoundingClientRect();
+    if (top < 0 || top > innerHeight) region.scrollIntoView({ block: "start" });
   }
 
   function pressed(column) {
@@ -116,7 +121,7 @@ export function table(element, options) {
   }
 
   function message(...content) {
-    fill(body, h("tr", {}, h("td", { colspan: visible().length, class: "empty" }, content)));
+    fill(body, h("tr", {}, h("td", { colspan: visible().length, class: "empty" }, h("div", { class: "in-view" }, content))));
   }
 
   function rowElement(row) {
@@ -130,10 +135,11 @@ export function table(element, options) {
   async function show({ quiet = false } = {}) {
     redrawHead();
     running?.abort();
+    clearTimeout(retry);
     const mine = new AbortController();
     running = mine;
     if (!quiet) region.setAttribute("aria-busy", "true");
-    if (!body.rows.length || body.querySelector(".empty")) message(t("common.loading"));
+    if (!body.rows.length || body.querySelector(".empty:not(:has(.worse))")) message(t("common.loading"));
     try {
       const answer = await load({
         pageToken: state.tokens.at(-1),
@@ -143,8 +149,11 @@ export function table(element, options) {
         signal: mine.signal,
       });
       if (running !== mine) return;
+      pace.over();
       nextToken = answer.next_page_token ?? null;
       api.rows = answer.items;
+      // Who pressed "try again" goes on in the table: the button is gone
+      if (body.querySelector(".empty")?.contains(document.activeElement)) region.focus();
       if (answer.items.length) fill(body, answer.items.map(rowElement));
       else message(options.empty ?? t("common.none"));
       options.loaded?.(answer);
@@ -162,7 +171,9 @@ export function table(element, options) {
   function failed(problem) {
     const again = h("button", { type: "button", onclick: () => show() }, t("common.again"));
     const said = [problem.title, problem.detail].filter(Boolean).join(": ") || String(problem);
-    message(h("p", { role: "alert", class: "worse" }, said), again);
+    // What fails again with the same words is not told, nor drawn, again: its button may have the focus.
+    if (body.querySelector(".empty .worse")?.textContent !== said) message(h("p", { role: "alert", class: "worse" }, said), again);
+    if (isOutage(problem)) retry = setTimeout(() => show({ quiet: true }), pace.after(problem));
   }
 
   function drawPager() {
@@ -171,10 +182,13 @@ export function table(element, options) {
       counted("common.table_rows", api.rows.length, count(api.rows.length)),
       page > 1 || nextToken ? ` · ${t("common.table_page", { page: count(page) })}` : "",
     ]);
+    const held = pager.contains(document.activeElement) ? document.activeElement : null;
     for (const button of [first, previous]) button.disabled = page === 1;
     next.disabled = !nextToken;
     const isSingle = page === 1 && !nextToken;
     for (const button of [first, previous, next]) button.hidden = isSingle;
+    // At the last page "next" can be pressed no longer: the keyboard goes to the rows
+    if (held?.disabled || held?.hidden) region.focus();
     sizes.hidden = isSingle && api.rows.length <= SIZES[0];
     if (![...size.options].some((option) => option.value === String(state.pageSize))) {
       size.append(h("option", { value: state.pageSize }, count(state.pageSize)));
