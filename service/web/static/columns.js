@@ -2,7 +2,7 @@
 
 import { h } from "./dom.js";
 import { count, exact, hours, ms, NOTHING, number, percent } from "./format.js";
-import { t } from "./texts.js";
+import { named, t } from "./texts.js";
 
 let asked;
 
@@ -40,5 +40,5 @@ export function inputText(path, value) {
   if (value === null) return t("results.off");
   if (typeof value === "boolean") return t(value ? "results.yes" : "results.no");
   if (typeof value === "number") return exact(value);
-  return typeof value === "object" ? JSON.stringify(value) : String(value);
+  return typeof value === "object" ? JSON.stringify(value) : named("profiles.value_", value);
 }

@@ -108,6 +108,13 @@ export function moment(text, zone = undefined) {
   }).format(new Date(text));
 }
 
+const seconds = new Intl.DateTimeFormat(language, { dateStyle: "medium", timeStyle: "medium" });
+
+/** A moment to the second, in the reader's zone. */
+export function exactMoment(text) {
+  return seconds.format(new Date(text));
+}
+
 /** An element for a moment, with the exact one in `datetime` and in its tooltip. */
 export function momentElement(text, zone = undefined) {
   const element = document.createElement("time");

@@ -24,6 +24,12 @@ function showFields() {
   fields.scenario.disabled = fields.group_by.value !== "scenario";
 }
 
+/** What the address asks for and no field can take: it is said, not passed over. */
+function ignoredNames() {
+  const names = [...new Set(new URLSearchParams(location.search).keys())];
+  return names.filter((name) => !NAMES.includes(name) || (asked().get(name) && fields[name].value !== asked().get(name)));
+}
+
 function parameters() {
   const given = Object.fromEntries(NAMES.map((name) => [name, fields[name].value.trim()]));
   if (given.group_by !== "scenario") given.scenario = "";
@@ -102,7 +108,9 @@ function notes(answer) {
   const without = Object.entries(answer.runs_without_results).map(([state, number]) =>
     t("compare.runs_without", { state: named("compare.run_", state), count: count(number) }),
   );
+  const ignored = ignoredNames();
   const found = [
+    ignored.length ? t("compare.ignored", { names: ignored.map((name) => `${name}=${asked().get(name)}`).join(", ") }) : null,
     answer.without_headline ? t("compare.items_without_headline", { count: count(answer.without_headline) }) : null,
     answer.failed ? t("compare.items_failed", { count: count(answer.failed) }) : null,
     answer.truncated || answer.next_page_token ? t("compare.truncated") : null,

@@ -3,7 +3,7 @@
 import { frame, laterChart } from "./chart_parts.js";
 import { drawChart } from "./charts.js";
 import { h } from "./dom.js";
-import { day, hours, moment, money, NOTHING } from "./format.js";
+import { count, day, exactMoment, hours, moment, money, NOTHING } from "./format.js";
 import { t } from "./texts.js";
 
 /**
@@ -36,7 +36,7 @@ export function historyChart(element, rows, name = "") {
     parts.note(notesOf(runs).length ? t("charts.history_notes") : "");
     parts.values({ ...tableOf(runs), caption: titled(t("charts.history_title")) });
     const last = runs[runs.length - 1];
-    const drawn = volume.show(drawing(runs, (run) => run.gpu_hours_lost_per_30_days, "888.8M"), {
+    const drawn = volume.show(drawing(runs, (run) => run.gpu_hours_lost_per_30_days), {
       title: titled(t("charts.history_title")),
       description: t("charts.history_desc", {
         runs: runs.length,
@@ -56,7 +56,7 @@ export function historyChart(element, rows, name = "") {
     const last = priced[priced.length - 1].cost_of_loss_per_30_days;
     moneyHead.textContent = t("charts.history_money", { currency: last.currency });
     const amount = (run) => Number(run.cost_of_loss_per_30_days.amount);
-    return cost.show(drawing(priced, amount, "888.8M"), {
+    return cost.show(drawing(priced, amount), {
       title: titled(t("charts.history_money_title", { currency: last.currency })),
       description: t("charts.history_money_desc", { runs: priced.length, cost: money(last) }),
     });
@@ -76,20 +76,28 @@ function dayOf(run) {
   return new Date(run.x).toISOString().slice(0, 10);
 }
 
-/** Days, or moments where a day has several runs. */
-function ticksOf(runs) {
-  const days = runs.map(dayOf);
-  const isDaily = new Set(days).size === days.length;
-  return runs.map((run, place) => ({ x: run.x, label: isDaily ? day(days[place]) : moment(new Date(run.x).toISOString()) }));
+/** Days; moments where a day has several runs, with seconds where a minute has. */
+function namesOf(runs) {
+  const times = runs.map((run) => new Date(run.x).toISOString());
+  const ways = [runs.map((run) => day(dayOf(run))), times.map((time) => moment(time)), times.map(exactMoment)];
+  return ways.find((names) => new Set(names).size === new Set(times).size) ?? ways.at(-1);
 }
 
-function drawing(runs, value, longest) {
+function ticksOf(runs) {
+  const names = namesOf(runs);
+  return runs.map((run, place) => ({ x: run.x, label: names[place] }));
+}
+
+function drawing(runs, value) {
+  const names = namesOf(runs);
   return {
     rows: runs.map((run) => ({ x: run.x, y: value(run) })),
     notes: notesOf(runs),
     ticks: ticksOf(runs),
-    yLabels: [longest],
-    tip: (index) => tipOf(runs[index]),
+    // Written out, as the page's language groups digits; with room for a rounder end of the axis
+    yFormat: ",.12~g",
+    yLabels: [`${count(Math.max(...runs.map(value)))}0`],
+    tip: (index) => tipOf(runs[index], names[index]),
   };
 }
 
@@ -102,19 +110,20 @@ function notesOf(runs) {
   });
 }
 
-function tipOf(run) {
-  const lines = [run.batch_name, day(dayOf(run)), t("charts.tip_month", { hours: hours(run.gpu_hours_lost_per_30_days) })];
+function tipOf(run, name) {
+  const lines = [run.batch_name, name, t("charts.tip_month", { hours: hours(run.gpu_hours_lost_per_30_days) })];
   if (run.cost_of_loss_per_30_days) lines.push(t("charts.tip_money", { cost: money(run.cost_of_loss_per_30_days) }));
   return lines.join("\n");
 }
 
 function tableOf(runs) {
+  const names = namesOf(runs);
   const heads = ["head_run", "head_batch", "head_profile_revision", "head_model", "head_month", "head_money_month"];
   return {
     heads: heads.map((head, column) => ({ text: t(`charts.${head}`), num: column > 3 })),
     rows: () =>
-      runs.map((run) => [
-        day(dayOf(run)),
+      runs.map((run, place) => [
+        names[place],
         run.batch_name,
         run.profile_revision ?? NOTHING,
         run.model_version,

@@ -62,7 +62,7 @@ export function valueText(value) {
   if (value === undefined || value === null) return t("profiles.nothing");
   if (typeof value === "number") return number(value, { maximumSignificantDigits: 7 });
   if (typeof value === "boolean") return t(value ? "profiles.yes" : "profiles.no");
-  if (typeof value === "string") return value.replaceAll("_", " ");
+  if (typeof value === "string") return named("profiles.value_", value);
   if (Array.isArray(value) && value.length) return value.map(valueText).join("; ");
   return t("profiles.nothing");
 }
