@@ -6,6 +6,7 @@ import { fill, h } from "./dom.js";
 import { count, hours, number, percent } from "./format.js";
 import { t } from "./texts.js";
 
+const TOO_LONG = "too_long_at_once";
 // What is drawn: the field of a row and of its draw, how a value is written.
 const MEASURES = {
   share: { field: "efficiency_fraction", shown: (value) => percent(value, 1), isShare: true },
@@ -16,7 +17,7 @@ const MEASURES = {
 /**
  * Draw what `/v1/evaluations/curve` answered; `{update(the same), destroy()}`. `own`, beside its rows, is
  * the scenario's own number of GPUs, which is marked; `hasFailures`: GPUs fail, of which one drawn step
- * knows nothing.
+ * knows nothing; `isCoarse` and `isWithoutRange` tell what was not asked for.
  */
 export function lossCurve(element, curve) {
   const parts = frame(element);
@@ -35,8 +36,7 @@ export function lossCurve(element, curve) {
   function show() {
     const { rows } = shown;
     const known = rows.filter((row) => row.failure === null || row.failure === undefined);
-    const failed = rows.length - known.length;
-    parts.note(failed ? t("charts.curve_failed", { count: count(failed) }) : "");
+    parts.note(missing(shown));
     if (!known.length) {
       chart.hide();
       parts.legend([]);
@@ -74,6 +74,21 @@ export function lossCurve(element, curve) {
   );
   show();
   return { update, destroy: chart.destroy };
+}
+
+/** What the curve does not show, in sentences. */
+function missing({ rows, isCoarse, isWithoutRange }) {
+  const failed = rows.filter((row) => isKnown(row.failure));
+  const long = failed.filter((row) => row.failure.code === TOO_LONG);
+  const others = failed.length - long.length;
+  return [
+    isCoarse ? t("charts.curve_coarse") : "",
+    isWithoutRange ? t("charts.curve_no_range") : "",
+    long.length ? t("charts.curve_too_long", { sizes: long.map((row) => count(row.value)).join(" · ") }) : "",
+    others ? t("charts.curve_failed", { count: count(others) }) : "",
+  ]
+    .filter(Boolean)
+    .join(" ");
 }
 
 function isKnown(value) {

@@ -21,9 +21,30 @@ export function evaluationBody(store) {
   return { scenario: copied(store.scenario), ranks_limit: store.rows, ...priceFields(store.price) };
 }
 
-/** With episodes the spread of all sizes takes ten seconds: of the curve it is left out then. */
-function curveParts(scenario) {
-  return { single_draw: true, leave_out: scenario.variability?.episodes ? ["spread"] : [] };
+// Where a point takes long, of every second power of two: a curve has three seconds for all of them.
+const FEW_SIZES = [8, 32, 128, 512, 2048, 8192, 32_768, 131_072];
+const SIMULATED = ["monte_carlo", "recursion"];
+const FEW_DRAWS = 1_000;
+
+/** What is asked of the curve; `method` is that of the scenario's own mean step. */
+export function curveParts(scenario, method) {
+  const { persistent, node, episodes, spikes } = scenario.variability ?? {};
+  const isDear = SIMULATED.includes(method) || Boolean(node && episodes);
+  const isSampled = Boolean((persistent && node) || ((persistent || node) && (episodes || spikes)));
+  const isLong = isSampled && (scenario.draws ?? FEW_DRAWS) > FEW_DRAWS;
+  // Of a recursion there is no spread that could take long.
+  const isWithout = (isDear || isLong) && method !== "recursion";
+  const parts = { single_draw: true, leave_out: isWithout ? ["spread"] : [] };
+  if (!isDear) return parts;
+  const sizes = [...new Set([...FEW_SIZES, scenario.num_gpus])].sort((one, other) => one - other);
+  return { ...parts, axis: { path: "num_gpus", values: sizes } };
+}
+
+/** The curve, and what was not asked for. */
+async function curveOf(scenario, method, signal) {
+  const parts = curveParts(scenario, method);
+  const answer = await post("/v1/evaluations/curve", { scenario, ...parts }, signal);
+  return { ...answer, isCoarse: parts.axis !== undefined, isWithoutRange: parts.leave_out.length > 0 };
 }
 
 async function post(path, body, signal) {
@@ -40,6 +61,7 @@ export function simulation(store, show) {
   let later = null;
   let isNext = false;
   let refused = -1;
+  let method = null;
   let restMs = REST_MS;
   let timer;
 
@@ -59,6 +81,7 @@ export function simulation(store, show) {
     try {
       const answer = await post("/v1/evaluations", { ...evaluationBody(store), leave_out: QUICK }, control.signal);
       under_way = null;
+      method = answer.result.method;
       await show.mean(answer, turn);
     } catch (problem) {
       under_way = null;
@@ -116,7 +139,7 @@ export function simulation(store, show) {
       const scenario = body.scenario;
       const asked = [
         part("full", post("/v1/evaluations", body, signal), turn),
-        part("curve", post("/v1/evaluations/curve", { scenario, ...curveParts(scenario) }, signal), turn),
+        part("curve", curveOf(scenario, method, signal), turn),
         scenario.pipeline
           ? part("timeline", post("/v1/evaluations/timeline", { scenario }, signal), turn)
           : part("timeline", null, turn),
