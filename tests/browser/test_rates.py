@@ -1,5 +1,6 @@
 """Rates on their page: recorded, corrected, imported and resolved; withheld from a viewer."""
 
+import re
 from uuid import uuid4
 
 import httpx
@@ -54,6 +55,15 @@ def test_a_rate_is_recorded_resolved_and_corrected(page: Page, base_url: str) ->
         one["price_per_gpu_hour"]["amount"]: one["superseded_by"] is not None for one in stored
     }
     assert amounts == {"2.10": True, "2.20": False}
+    # An amount is written and read as the page's language does.
+    (newest,) = [one["id"] for one in stored if one["superseded_by"] is None]
+    page.goto(f"{base_url}/rates?lang=fr&correct={newest}")
+    amount = page.locator('#correct-form [data-pointer="/price_per_gpu_hour/amount"]')
+    expect(amount).to_have_value("2,20")
+    expect(amount).to_have_accessible_description(re.compile("Lu comme 2,20\\s€"))
+    amount.fill("2.30")
+    page.locator("#correct-form [type=submit]").first.click()
+    expect(amount).to_have_accessible_description(re.compile("sans ambiguïté"))
 
 
 def test_an_import_names_its_faults_by_line_and_is_all_or_nothing(

@@ -4,6 +4,7 @@ import re
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Final
 
 import httpx
 import msgspec
@@ -22,6 +23,29 @@ LOSE_ONE_ANSWER = """() => {
     await real(...given);
     throw new TypeError("lost");
   };
+}"""
+# What is typed, and the decimal it is in a language: none where it may be meant in two ways
+TYPED: Final[dict[str, dict[str, str | None]]] = {
+    "en": {
+        "1,234": "1234",
+        " 1,234,567.50 ": "1234567.50",
+        "1.234": "1.234",
+        ".5": "0.5",
+        "-2.10": "-2.10",
+        **dict.fromkeys(("1,23", "1234,567", "1,234,56", "1 234", "1e3", "2,10", ".", "")),
+    },
+    "fr": {
+        "1,234": "1.234",
+        "1 234,50": "1234.50",
+        "1\u202f234\u00a0567": "1234567",
+        "2,10": "2.10",
+        **dict.fromkeys(("2.10", "1.234", "12 34", "1,234,5", ",")),
+    },
+}
+READ_DECIMALS = """async ([language, texts]) => {
+  const page = document.querySelector('script[src$="/simulator.js"]').src;
+  const { typedDecimal } = await import(page.replace(/simulator\\.js$/, "typed_number.js"));
+  return texts.map((text) => typedDecimal(text, language));
 }"""
 
 
@@ -246,6 +270,19 @@ def test_a_typed_price_gives_money(page: Page, base_url: str) -> None:
     page.get_by_role("button", name="What would help?").click()
     replaced = page.locator("#remedy-list tr", has_text="Replace slow GPUs")
     expect(replaced).to_contain_text("€369,617.82", timeout=20_000)
+    # A comma parts thousands in English, or is not understood.
+    amount, read = page.get_by_label("Amount"), page.locator("#price-read")
+    amount.fill("1,23")
+    expect(amount).to_have_attribute("aria-invalid", "true")
+    expect(amount).to_have_accessible_description(re.compile("not surely one number"))
+    expect(figure(page, "cost")).to_have_text("\u2013")
+    expect(read).to_have_class("fault")
+    amount.fill("1,234")
+    expect(read).to_have_text("Read as €1,234")
+    page.wait_for_url(re.compile(r"price=1234&currency=EUR$"))
+    for language, readings in TYPED.items():
+        found = page.evaluate(READ_DECIMALS, [language, list(readings)])
+        assert found == list(readings.values())
 
 
 def test_a_french_page_writes_figures_as_french_does(page: Page, base_url: str) -> None:
@@ -294,6 +331,10 @@ def test_a_revision_never_writes_over_a_colleagues(browser: Browser, base_url: s
         stored = httpx.get(f"{profiles}/two-tabs").json()
         assert (stored["name"], stored["tags"]) == ("Renamed", {"site": "par1"})
         assert (stored["defaults"]["compute_ms"], stored["defaults"]["load_ms"]) == (999, 77)
+        # What is never null can be taken away by hand too.
+        open_simulator(page, base_url, "?profile=two-tabs&variability=none&overlap=none")
+        expect(page.locator("#address-faults")).to_be_hidden()
+        expect(field(page, "load_ms")).to_have_value("77")
 
 
 def test_remedies_are_asked_for_and_applied(page: Page, base_url: str) -> None:
@@ -331,10 +372,6 @@ def test_a_scenario_becomes_a_profile_and_a_batch(browser: Browser, base_url: st
         dialog.get_by_role("button", name="Post").click()
         expect(dialog.get_by_role("alert")).to_contain_text("cannot be reached")
         # Made already, though nobody said so: sent again it is answered, and made no second time.
-        # What is never null can be taken away by hand too.
-        open_simulator(page, base_url, "?profile=two-tabs&variability=none&overlap=none")
-        expect(page.locator("#address-faults")).to_be_hidden()
-        expect(field(page, "load_ms")).to_have_value("77")
         dialog.get_by_role("button", name="Post").click()
         page.wait_for_url(re.compile("/batches/[0-9a-f-]{36}$"))
         listed = f"{base_url}/v1/scenario-batches?name=from+the+page"

@@ -16,7 +16,7 @@ const KEY = [
 ];
 const DATED = [
   // A decimal as text: a number field would make a float of it
-  { pointer: "/price_per_gpu_hour/amount", kind: "text", name: "price", required: true },
+  { pointer: "/price_per_gpu_hour/amount", kind: "decimal", currency: "/price_per_gpu_hour/currency", name: "price", required: true },
   { pointer: "/valid_from", kind: "date", name: "valid_from", required: true },
   { pointer: "/valid_until", kind: "date", name: "valid_until" },
   { pointer: "/source", kind: "text", name: "source", required: true },

@@ -6,6 +6,7 @@ import { money } from "./format.js";
 import { folded } from "./scenario_more.js";
 import { may } from "./session.js";
 import { t } from "./texts.js";
+import { decimalRead, decimalRefused, typedDecimal, writtenDecimal } from "./typed_number.js";
 
 // That is 2 000 rates: more than anybody would look through
 const MOST_PAGES = 10;
@@ -78,12 +79,17 @@ export function priceSection(store) {
     inputmode: "decimal",
     autocomplete: "off",
     "data-pointer": "/price_per_gpu_hour/amount",
+    "aria-describedby": "price-read",
     oninput: () => {
-      store.price = { ...store.price, amount: amount.value.trim().replace(",", ".") };
+      const read = typedDecimal(amount.value);
+      // What is not read is no price: money of another amount than the typed one would be shown.
+      const isUnread = read === null && amount.value.trim() !== "";
+      store.price = { ...store.price, amount: read ?? "", unread: isUnread ? amount.value : null };
       store.touched();
     },
     onchange: () => store.settle(),
   });
+  const amountRead = h("p", { id: "price-read" });
   const currency = h("input", {
     id: "price-currency",
     list: "price-currencies",
@@ -127,7 +133,7 @@ export function priceSection(store) {
     const parts = [field("price-mode", "simulator.price_mode", mode, "simulator.price_mode_hint")];
     if (store.price.mode === "typed") {
       parts.push(
-        h("div", { class: "row" }, field("price-amount", "simulator.price_amount", amount), field("price-currency", "simulator.price_currency", currency)),
+        h("div", { class: "row" }, field("price-amount", "simulator.price_amount", [amount, amountRead]), field("price-currency", "simulator.price_currency", currency)),
         h("datalist", { id: "price-currencies" }, CURRENCIES.map((one) => h("option", { value: one }))),
       );
     }
@@ -140,6 +146,17 @@ export function priceSection(store) {
       const text = (one) => [one.gpu_type, one.cost_center, money(one.price_per_gpu_hour)].filter(Boolean).join(" · ");
       fill(rate, ...rates.map((one, place) => h("option", { value: String(place) }, text(one))));
     }
+  }
+  /** How the amount is read, or that it is not. */
+  function showAmount({ amount: read, unread, currency: of }) {
+    if (document.activeElement !== amount) amount.value = unread ?? writtenDecimal(read);
+    const isUnread = Boolean(unread);
+    amount.toggleAttribute("data-unread", isUnread);
+    if (isUnread) amount.setAttribute("aria-invalid", "true");
+    else amount.removeAttribute("aria-invalid");
+    amountRead.className = isUnread ? "fault" : "hint";
+    const isRead = typedDecimal(writtenDecimal(read)) !== null;
+    amountRead.textContent = isUnread ? decimalRefused() : isRead ? decimalRead(read, of) : "";
   }
   return {
     element,
@@ -169,7 +186,7 @@ export function priceSection(store) {
       if (store.price.mode !== "none" && shownMode === "none") element.open = true;
       shownMode = store.price.mode;
       if (store.price.mode === "typed") {
-        if (document.activeElement !== amount) amount.value = store.price.amount;
+        showAmount(store.price);
         if (document.activeElement !== currency) currency.value = store.price.currency;
       }
       if (store.price.mode === "rates" && rates) rate.value = String(rates.findIndex(isPicked));
