@@ -101,3 +101,35 @@ def test_a_pipeline_of_many_operations_is_shown_in_parts(page: Page, base_url: s
     page.keyboard.press("End")
     expect(axis.first).not_to_have_text("0 ms")
     expect(axis.last).to_have_text("15,500 ms")
+
+
+def test_a_curve_says_which_sizes_are_left_out(page: Page, base_url: str) -> None:
+    page.goto(f"{base_url}/")
+    asked = page.evaluate("""async () => {
+      const files = document.querySelector("script[src*='chrome.js']").src.replace("chrome.js", "");
+      const {curveParts} = await import(files + "simulator_requests.js");
+      const {lossCurve} = await import(files + "loss_curve.js");
+      const place = document.createElement("section");
+      place.id = "trial";
+      document.getElementById("main").prepend(place);
+      const failed = (value, code) => ({value, failure: {code, detail: ""}});
+      lossCurve(place, {isCoarse: true, rows: [
+        failed(8, "too_many_slow_gpus"),
+        failed(2048, "too_long_at_once"),
+        failed(8192, "too_long_at_once")]});
+      const law = {kind: "normal", cv: 0.05};
+      const node = {num_gpus: 64, variability: {node: law, episodes: {severity: 2}}};
+      return [curveParts({num_gpus: 64}, "closed_form"), curveParts({num_gpus: 64}, "recursion"),
+        curveParts(node, "quadrature")];
+    }""")
+    said = page.locator("#trial > p.hint")
+    expect(said).to_have_text(
+        "Fewer sizes are shown, as each takes long to compute. Sizes left out, as they would take "
+        "too long at once: 2,048 · 8,192 GPUs. Sizes that cannot be computed: 1."
+    )
+    few = {"path": "num_gpus", "values": [8, 32, 64, 128, 512, 2048, 8192, 32768, 131072]}
+    assert asked == [
+        {"single_draw": True, "leave_out": []},
+        {"single_draw": True, "leave_out": [], "axis": few},
+        {"single_draw": True, "leave_out": ["spread"], "axis": few},
+    ]
