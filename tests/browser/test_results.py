@@ -188,6 +188,15 @@ def test_results_are_sorted_filtered_and_paged_by_the_api(
     place.get_by_label("Condition 1: value").fill("176000")
     expect(page).to_have_url(re.compile("where=gpu_hours_lost%3Age%3A176000"))
     expect(place.locator("tbody tr[data-row]")).to_have_count(3)
+    # Each fault at its field, and nothing is asked
+    place.get_by_label("GPUs, at least").fill("1e3")
+    place.get_by_label("GPUs, at most").fill("many")
+    expect(place.locator("[aria-invalid]")).to_have_count(2)
+    expect(place.locator(".fault").last).to_have_text("Give a whole number of at least 1.")
+    expect(place.locator("tbody tr[data-row]")).to_have_count(3)
+    place.get_by_label("GPUs, at least").fill("")
+    place.get_by_label("GPUs, at most").fill("1024")
+    expect(place.locator("[aria-invalid]")).to_have_count(0)
     kept = rows_of(place)
     assert column(kept, 6) == ["176,009", *["176,008"] * 2]
     assert sorted(column(kept, 7)) == ["no rate", "€369,617.82", "€369,619.82"]

@@ -2,15 +2,24 @@
 
 import { asked, onMoved, setAsked } from "./address.js";
 import { fill, h, settled } from "./dom.js";
+import { faultOfText } from "./field_checks.js";
+import { clearField, markField } from "./problems.js";
 import { t } from "./texts.js";
 
 const OPERATORS = ["ge", "gt", "le", "lt", "eq", "ne", "is_null"];
 const FIELDS = [
   { name: "profile", type: "search", maxlength: 80 },
   { name: "name", type: "search", maxlength: 200 },
-  { name: "num_gpus_min", type: "number", min: 1 },
-  { name: "num_gpus_max", type: "number", min: 1 },
+  // As text: a number field would throw away what is no number, and say nothing
+  { name: "num_gpus_min", type: "text", inputmode: "numeric" },
+  { name: "num_gpus_max", type: "text", inputmode: "numeric" },
 ];
+// What the API would refuse is told at its field, and not asked
+const CHECKS = {
+  num_gpus_min: { kind: "number", step: 1, min: 1 },
+  num_gpus_max: { kind: "number", step: 1, min: 1 },
+  currency: { kind: "text", pattern: /^[A-Z]{3}$/, wanted: t("common.give_currency") },
+};
 const ACROSS = [
   { name: "created_after", type: "date" },
   { name: "created_before", type: "date" },
@@ -54,6 +63,7 @@ export function resultFilters(element, { isAcross, changed }) {
   function show() {
     const query = asked();
     for (const { name, input } of fields) input.value = query.get(name) ?? "";
+    checked();
     fill(conditions);
     for (const text of query.all("where")) add(text, false);
     toggleClear();
@@ -91,6 +101,18 @@ export function resultFilters(element, { isAcross, changed }) {
     changedNow(true);
   }
 
+  /** Mark each field that cannot be asked; whether there is none. */
+  function checked() {
+    const faults = fields.map(({ name, input }) => {
+      clearField(input);
+      if (!CHECKS[name]) return null;
+      const fault = faultOfText(CHECKS[name], input.value.trim());
+      if (fault) markField(input, { detail: fault, isOwn: true });
+      return fault;
+    });
+    return !faults.some(Boolean);
+  }
+
   /** Conditions that are written in full; the others wait for the rest. */
   function written() {
     return [...conditions.children]
@@ -107,7 +129,7 @@ export function resultFilters(element, { isAcross, changed }) {
   function changedNow(push) {
     setAsked(values(), { push });
     toggleClear();
-    changed();
+    if (checked()) changed();
   }
 
   function clearAll() {
