@@ -77,6 +77,11 @@ def test_two_batches_are_chosen_by_keyboard_and_compared(
     assert [row[5] for row in rows] == differences[:25]
     chart = page.get_by_role("img", name="The largest differences")
     expect(chart).to_contain_text("22,529,086", timeout=SLOW_MS)
+    # Its bars are named by what tells them apart
+    expect(chart).to_contain_text("131,072 · one slow GPU")
+    page.goto(f"{seeded.url}/compare?baseline={seeded.sizing}&candidate={seeded.faulty}")
+    expect(page.locator("#difference-hours")).to_have_text("–")
+    expect(page.locator("#summary")).to_contain_text("nothing to compare")
 
 
 def test_differences_are_sorted_explained_and_downloaded(seeded_page: Page, seeded: Seeded) -> None:
