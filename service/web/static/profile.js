@@ -71,10 +71,12 @@ function showFacts() {
 
 /** The revision that the address names, else the newest. */
 async function showRevision() {
-  const number = Number(asked().get("revision")) || profile.revision;
+  const chosen = () => Number(asked().get("revision")) || profile.revision;
+  const number = chosen();
   try {
     const known = revisions.find((one) => one.revision === number);
     const shown = known ?? (await get(`${ADDRESS}/revisions/${number}`));
+    if (number !== chosen()) return;
     const isNewest = number === profile.revision;
     const caption = t(isNewest ? "profiles.assumes_newest" : "profiles.assumes_revision", { revision: exact(number) });
     fill(byId("defaults"), scenarioTable(shown.defaults, caption));

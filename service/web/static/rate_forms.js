@@ -44,6 +44,7 @@ export function correctionForm(form, done) {
   fill(byId("correct-fields"), fields.element);
   let rate = null;
   let etag = null;
+  let newest = null;
   onSubmit(form, async () => {
     const wanted = fields.read();
     const changes = ["valid_from", "valid_until", "source"].filter((key) => wanted[key] !== rate[key]);
@@ -54,8 +55,11 @@ export function correctionForm(form, done) {
   });
   return {
     async show(id) {
+      newest = id;
       try {
         const answer = await ask("GET", `${RATES}/${encodeURIComponent(id)}`);
+        // Another one was chosen meanwhile: this is not what is to be corrected.
+        if (newest !== id) return;
         rate = answer.data;
         etag = answer.headers.get("etag");
         const { valid_from, valid_until, source, price_per_gpu_hour } = rate;

@@ -93,6 +93,7 @@ async function showOccurrences() {
   const after = asked().get("after");
   byId("after").value = after ?? "";
   const found = await get(withQuery(`${ADDRESS}/occurrences`, { count: 20, after: after ? `${after}T00:00:00Z` : null }));
+  if (after !== asked().get("after")) return;
   fill(byId("occurrences"), occurrenceTable(found, t(found.paused ? "schedules.occurrences_paused" : "schedules.preview_caption")));
 }
 
