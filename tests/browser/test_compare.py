@@ -80,7 +80,7 @@ def test_two_batches_are_chosen_by_keyboard_and_compared(
     # Its bars are named by what tells them apart
     expect(chart).to_contain_text("131,072 · one slow GPU")
     page.goto(f"{seeded.url}/compare?baseline={seeded.sizing}&candidate={seeded.faulty}")
-    expect(page.locator("#difference-hours")).to_have_text("–")
+    expect(page.locator("#difference-hours")).to_have_text("\u2013")
     expect(page.locator("#summary")).to_contain_text("nothing to compare")
 
 
