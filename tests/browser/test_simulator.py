@@ -251,7 +251,7 @@ def test_what_the_api_refuses_is_said_at_the_field(browser: Browser, base_url: s
         speed = field(page, "slow_groups.0.speed_fraction")
         speed.fill("120")
         expect(speed).to_have_attribute("aria-invalid", "true")
-        expect(speed).to_have_accessible_description(re.compile("<= 1"))
+        expect(speed).to_have_accessible_description(re.compile("at most"))
         expect(page.locator("#refused")).to_be_visible()
         expect(figure(page, "efficiency")).to_have_text("76.13%")
         speed.fill("70")
