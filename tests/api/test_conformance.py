@@ -25,8 +25,8 @@ from tests.api.access_keys import key_of
 
 SEED = 1
 MAX_EXAMPLES = 5
-# What the others may not do is refused before it is read.
-MAX_EXAMPLES_OF_LESSER_ROLES = 1
+# What a viewer may not do is refused before it is read.
+MAX_EXAMPLES_OF_VIEWERS = 1
 TIMEOUT_S = 600
 FINISHED_WITHIN_S = 60
 
@@ -165,17 +165,15 @@ def test_every_operation_keeps_its_promises(own_service: Service, tmp_path: Path
     conform(own_service, "admin", tmp_path, CONFIGURATION, *phases)
 
 
-@pytest.mark.parametrize("role", ["viewer", "planner", "finance"])
-def test_every_operation_keeps_its_promises_to_lesser_roles(
-    service: Service, role: Role, tmp_path: Path
-) -> None:
+def test_every_operation_keeps_its_promises_to_a_viewer(service: Service, tmp_path: Path) -> None:
+    """Planners and finance call below what they may do; test_access.py has all roles."""
     conform(
         service,
-        role,
+        "viewer",
         tmp_path,
         CONFIGURATION,
         *("--phases", "examples,fuzzing"),
-        max_examples=MAX_EXAMPLES_OF_LESSER_ROLES,
+        max_examples=MAX_EXAMPLES_OF_VIEWERS,
     )
 
 
@@ -197,6 +195,7 @@ def test_operations_on_stored_results_keep_their_promises(service: Service, tmp_
         parameters + CONFIGURATION,
         *("--phases", "coverage,fuzzing"),
         *("--include-path-regex", "batches/|results|compar|export|history"),
+        max_examples=2,
     )
 
 

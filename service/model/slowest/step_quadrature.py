@@ -136,7 +136,7 @@ def nodes_of(steps: Steps) -> Nodes:
     rule = mapped_legendre(few if panels <= _MANY_PANELS else _NODES_OF_MANY)
     width = breaks[1:] - breaks[:-1]
     # Breaks below the tightened end are that end: nothing lies between them.
-    long = (width > 0).any(axis=1)
+    long = np.asarray((width > 0).any(axis=1))
     long[-1] = True
     width, breaks = width[long], breaks[:-1][long]
     v = breaks[:, np.newaxis] + width[:, np.newaxis] * rule.nodes[:, np.newaxis]

@@ -65,17 +65,18 @@ export function markField(field, error) {
   if (before) {
     // A list may break one rule at several places: that is said once
     const known = [...before.children].some((one) => one.dataset.detail === error.detail);
-    if (!known) before.append(said(error));
+    if (!known) before.append(said(error, field));
     return;
   }
   field.setAttribute("aria-invalid", "true");
   const others = field.getAttribute("aria-describedby");
   field.setAttribute("aria-describedby", others ? `${others} ${id}` : id);
-  (field.closest(".field") ?? field.parentElement).append(h("div", { class: "fault", id }, said(error)));
+  (field.closest(".field") ?? field.parentElement).append(h("div", { class: "fault", id }, said(error, field)));
 }
 
-function said(error) {
-  return h("p", { dataset: { detail: error.detail } }, wordsOf(error));
+function said(error, field) {
+  const factor = Number(field.dataset.factor ?? 1);
+  return h("p", { dataset: { detail: error.detail } }, wordsOf(error, factor));
 }
 
 function showNotice(form, problem, told) {
