@@ -27,8 +27,7 @@ COVERED_WHOLE := service/model/*,service/reports/*
 TRACED := tests/model tests/reports tests/jobs/test_exports.py tests/jobs/test_export_comparisons.py
 
 # Brute force over long steps: they cover nothing that others do not, and would take twice as long.
-BY_HAND := $(addprefix tests/model/,test_steps.py test_steps_by_hand.py test_pipes_by_hand.py \
-  test_waiting_invariants.py test_piped_invariants.py)
+BY_HAND := $(addprefix tests/model/,test_steps_by_hand.py test_pipes_by_hand.py test_piped_invariants.py)
 OTHERS := $(filter-out %__pycache__ tests/browser tests/model tests/reports,\
   $(patsubst %/,%,$(wildcard tests/*/)) $(wildcard tests/test_*.py))
 
