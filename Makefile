@@ -1,7 +1,7 @@
 # One command everywhere: the README, CI and the hooks call these targets.
 #   make demo      a running service with an example batch in it
 #   make check     formatting, lint, types, rooms, OpenAPI drift, migrations, container and YAML lint
-#   make test      the tests, with the coverage gates; then the browser tests in their own process
+#   make test      the tests, with the coverage gates; the browser tests beside, in their own process
 # PYTHON=python3.12 make …   uses another interpreter (3.11 or newer) for the environment.
 
 SHELL := /bin/bash
@@ -37,7 +37,7 @@ PORT ?=
 EXIT ?=
 DATABASE_URL ?=
 
-.PHONY: help setup check test test-main test-browser coverage bench soak demo serve lock format openapi clean
+.PHONY: help setup check test test-main test-browser test-long coverage bench soak demo serve lock format openapi clean
 
 help: ## Show the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -75,9 +75,9 @@ check: $(STAMP) ## Everything that must be clean before a commit, without the te
 test: $(STAMP) ## All tests and the coverage gates
 	@$(MAKE) --jobs=2 test-main test-browser
 
-# Half of the tests wait for processes that they kill, stop or start: a process for each core, and one
+# Half of the tests wait for processes that they kill, stop or start: a process for each core, and two
 # more. In the order of the files, since those with the fewest tests take longest and would come last.
-PYTEST = $(BIN)/pytest -n $(shell expr $$(nproc) + 1) --maxprocesses=4 --dist loadfile --no-loadscope-reorder
+PYTEST = $(BIN)/pytest -n $(shell expr $$(nproc) + 2) --maxprocesses=4 --dist loadfile --no-loadscope-reorder
 
 # Tracing nearly doubles the time of a test (measured: 18 s become 32 s), so only the rooms whose every
 # branch must be covered are traced here; `make coverage` traces all of them.
@@ -85,7 +85,10 @@ test-main: $(STAMP)
 	$(PYTEST) $(TRACED) $(addprefix --ignore=,$(BY_HAND)) \
 	  --cov=service/model --cov=service/reports --cov-report=
 	$(BIN)/coverage report --include='$(COVERED_WHOLE)' --show-missing --skip-covered --fail-under=100
-	$(PYTEST) $(BY_HAND) $(OTHERS) $(addprefix --ignore=,$(filter tests/jobs/%,$(TRACED)))
+	$(PYTEST) -m "not long" $(BY_HAND) $(OTHERS) $(addprefix --ignore=,$(filter tests/jobs/%,$(TRACED)))
+
+test-long: $(STAMP) ## What make test leaves out (tests/long_tests.py; some 5 minutes on 2 cores)
+	$(PYTEST) -m long tests/api tests/cli tests/jobs
 
 coverage: $(STAMP) ## All tests, traced: the gate of the other rooms (some 45 minutes on 2 cores)
 	$(PYTEST) --ignore=tests/browser --cov=service --cov-report=

@@ -16,6 +16,7 @@ from sqlalchemy import create_engine, text
 
 from service.db import migrate
 from service.db.engine import Database
+from tests.long_tests import LONG
 
 # New examples belong where somebody looks at them: CI tells whether a change broke what was sound.
 settings.register_profile("ci", derandomize=True)
@@ -29,6 +30,13 @@ OPTIONS = (
     "-c listen_addresses='' -c fsync=off -c synchronous_commit=off -c full_page_writes=off "
     "-c max_connections=200"
 )
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what `make test` leaves out."""
+    for item in items:
+        if item.nodeid in LONG:
+            item.add_marker(pytest.mark.long)
 
 
 class PostgresServer:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from service.model.results import COLUMNS
+from tests.long_tests import LONG
 
 ROOT = Path(__file__).parents[1]
 MODULES = sorted((ROOT / "service").rglob("*.py"))
@@ -97,3 +98,10 @@ def test_no_test_is_skipped_or_expected_to_fail() -> None:
         if path != Path(__file__) and marks.search(path.read_text())
     ]
     assert found == []
+
+
+def test_long_tests_are_tests() -> None:
+    """One that was renamed would be run where it takes too long."""
+    for node in LONG:
+        file, _, name = node.partition("::")
+        assert f"def {name.partition('[')[0]}(" in (ROOT / file).read_text(), node

@@ -24,7 +24,7 @@ from service.jobs.scopes import ROLES, Role
 from tests.api.access_keys import key_of
 
 SEED = 1
-MAX_EXAMPLES = 5
+MAX_EXAMPLES = 3
 # What a viewer may not do is refused before it is read.
 MAX_EXAMPLES_OF_VIEWERS = 1
 TIMEOUT_S = 600

@@ -128,7 +128,7 @@ def test_drawn_steps_of_many_seeds_are_the_expected_one_on_average(client: Clien
     axis = {"path": "num_gpus", "values": [8, 64]}
     expected = [row["step_mean_ms"] for row in curve(client, varied, axis=axis)["rows"]]
     drawn = []
-    for seed in range(400):
+    for seed in range(100):
         asked = curves.ask_inline(
             CurveIn(scenario=varied, overrides={"seed": seed}, axis=axis, leave_out=("spread",))
         )

@@ -1,0 +1,40 @@
+"""Tests that take more than a quarter of a minute and prove once more what a shorter one proves.
+
+Mostly the same killing on the other database. `make test` leaves them out, since it has to end
+within half an hour on two cores; `make test-long` and `make coverage` run them.
+"""
+
+from typing import Final
+
+LONG: Final = frozenset(
+    {
+        # The same on PostgreSQL, or on the embedded file, is in `make test`.
+        "tests/jobs/test_engine_kills.py::test_killed_at_every_named_point[sqlite]",
+        "tests/jobs/test_engine_kills.py::test_killed_at_random_while_it_computes[postgresql-3]",
+        "tests/jobs/test_engine_kills.py::test_killed_while_a_cancellation_is_carried_out[postgresql]",
+        "tests/cli/test_schedule_kills.py::test_killed_at_every_step_of_a_night[sqlite]",
+        (
+            "tests/cli/test_graceful_stop.py::"
+            "test_a_batch_is_drained_and_goes_on_at_the_next_start[postgresql]"
+        ),
+        "tests/jobs/test_export_kills.py::test_killed_while_it_makes_a_file[postgresql]",
+        "tests/jobs/test_deletions.py::test_a_deletion_outlives_kill_9[postgresql]",
+        "tests/jobs/test_engine_faults.py::test_a_poisoned_chunk_fails_alone[postgresql]",
+        "tests/api/test_withheld_costs.py::test_no_operation_shows_money_without_costs_read[sqlite]",
+        # Variants of what stands beside them
+        (
+            "tests/jobs/test_engine_faults.py::"
+            "test_the_engines_file_may_be_lost_or_too_new[older copy of ours]"
+        ),
+        "tests/cli/test_demo.py::test_demo_again_on_the_same_file_reuses_everything",
+        "tests/cli/test_backup.py::test_a_copy_of_a_running_batch_goes_on_to_the_same_bits",
+        "tests/jobs/test_engine_workers.py::test_a_worker_whose_connection_is_cut_ends_itself",
+        "tests/jobs/test_engine_workers.py::test_a_drained_worker_hands_over_and_loses_nothing",
+        (
+            "tests/cli/test_workers.py::"
+            "test_a_worker_alone_waits_for_the_tables_and_starts_anew_after_a_crash"
+        ),
+        # Load
+        "tests/cli/test_slow_readers.py::test_readers_who_take_nothing_hold_up_nobody",
+    }
+)
