@@ -88,7 +88,7 @@ test-main: $(STAMP)
 	$(PYTEST) -m "not long" $(BY_HAND) $(OTHERS) $(addprefix --ignore=,$(filter tests/jobs/%,$(TRACED)))
 
 test-long: $(STAMP) ## What make test leaves out (tests/long_tests.py; some 5 minutes on 2 cores)
-	$(PYTEST) -m long tests/api tests/cli tests/jobs
+	$(PYTEST) -m long tests/api tests/cli tests/jobs tests/load
 
 coverage: $(STAMP) ## All tests, traced: the gate of the other rooms (some 45 minutes on 2 cores)
 	$(PYTEST) --ignore=tests/browser --cov=service --cov-report=

@@ -21,6 +21,11 @@ LONG: Final = frozenset(
         "tests/jobs/test_deletions.py::test_a_deletion_outlives_kill_9[postgresql]",
         "tests/jobs/test_engine_faults.py::test_a_poisoned_chunk_fails_alone[postgresql]",
         "tests/api/test_withheld_costs.py::test_no_operation_shows_money_without_costs_read[sqlite]",
+        (
+            "tests/jobs/test_volume_causes.py::"
+            "test_where_nothing_or_one_input_moved_nothing_is_evaluated[postgresql]"
+        ),
+        "tests/load/test_load.py::test_no_write_of_32_clients_is_lost[sqlite]",
         # Variants of what stands beside them
         (
             "tests/jobs/test_engine_faults.py::"
@@ -34,6 +39,11 @@ LONG: Final = frozenset(
             "tests/cli/test_workers.py::"
             "test_a_worker_alone_waits_for_the_tables_and_starts_anew_after_a_crash"
         ),
+        "tests/jobs/test_engine_workers.py::test_two_workers_share_a_batch_and_give_the_same_bits",
+        "tests/jobs/test_engine_workers.py::test_within_a_team_the_more_urgent_batch_comes_first",
+        "tests/jobs/test_engine_workers.py::test_a_deadline_that_passes_keeps_what_is_computed",
+        "tests/cli/test_backup.py::test_postgresql_names_commands_that_work",
+        "tests/cli/test_demo.py::test_demo_on_a_database_with_keys_prints_what_works_there",
         # Load
         "tests/cli/test_slow_readers.py::test_readers_who_take_nothing_hold_up_nobody",
     }
