@@ -110,7 +110,7 @@ def test_a_refused_key_is_in_the_log_without_its_secret(
         "the header Authorization is missing: send Bearer with an API key",
     ]
     assert {line["address"] for line in failed} == {"testclient"}
-    assert sent.rpartition("_")[2] not in repr(lines)
+    assert sent.split("_", 2)[2] not in repr(lines)
 
 
 def test_two_keys_are_no_key(sqlite_database: Database) -> None:
