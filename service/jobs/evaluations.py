@@ -154,25 +154,23 @@ class Resolved(msgspec.Struct, frozen=True, kw_only=True):
             variability.spikes,
             variability.episodes,
         )
-        asked = self.document.model_spread or self.document.sensitivity is not None
-        return self._waits_every_step and not asked and all(source is None for source in sources)
+        return self._is_plain and all(source is None for source in sources)
 
     @property
     def is_brief(self) -> bool:
         """Whether it takes a blink: of steps that wait for all GPUs nothing but means."""
-        document = self.document
-        extras = (document.sensitivity, document.model_spread or None)
         return (
-            {"spread", "causes", "quantiles"} <= set(document.leave_out)
-            and all(extra is None for extra in extras)
+            self._is_plain
+            and set(self.document.leave_out) == set(PART_COLUMNS)
             and self.scenario.num_gpus <= MOST_BRIEF_GPUS
-            and self._waits_every_step
         )
 
     @property
-    def _waits_every_step(self) -> bool:
+    def _is_plain(self) -> bool:
+        """Whether all GPUs wait for each other at every step, and nothing is asked beside."""
         waits = isinstance(self.scenario.synchronization, EveryStep | BackupWorkers)
-        return waits and self.scenario.pipeline is None
+        asked = self.document.model_spread or self.document.sensitivity is not None
+        return waits and self.scenario.pipeline is None and not asked
 
 
 def resolve_stored(connection: Connection, actor: Actor, document: EvaluationIn) -> Resolved:

@@ -1,8 +1,6 @@
 """Signing in and out on a service that asks for a key, and addresses without a page."""
 
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from urllib.parse import quote
 
 import pytest
@@ -13,19 +11,6 @@ from tests.browser.seeded import Closed
 
 pytestmark = pytest.mark.browser
 UNKNOWN_KEY = f"trn_{'0' * 16}_{'A' * 43}"
-
-
-@contextmanager
-def refused_page(browser: Browser) -> Iterator[Page]:
-    """A page of which the browser may say on its console that something was refused or absent."""
-    context = browser.new_context(viewport={"width": 1280, "height": 1000})
-    opened = context.new_page()
-    complaints: list[str] = []
-    opened.on("console", lambda message: complaints.append(message.text))
-    opened.on("pageerror", lambda error: complaints.append(str(error)))
-    yield opened
-    context.close()
-    assert [text for text in complaints if not re.search("status of 40[134]", text)] == []
 
 
 def sign_in(page: Page, url: str, key: str, following: str | None = None) -> None:
@@ -63,7 +48,7 @@ def test_a_key_signs_in_and_out_by_keyboard(browser: Browser, closed: Closed) ->
 
 def test_a_wrong_key_is_told_at_the_field(browser: Browser, closed: Closed) -> None:
     url = closed.seeded.url
-    with refused_page(browser) as page:
+    with guarded_page(browser, url, refused=[401]) as page:
         page.goto(f"{url}/sign-in?lang=fr")
         field = page.get_by_label(re.compile("Clé d.API"))
         field.fill(UNKNOWN_KEY)
@@ -145,7 +130,7 @@ def test_an_open_service_says_that_nobody_signs_in(page: Page, base_url: str) ->
 
 
 def test_an_address_without_a_page_is_a_page(browser: Browser, base_url: str) -> None:
-    with refused_page(browser) as page:
+    with guarded_page(browser, base_url, refused=[404]) as page:
         answer = page.goto(f"{base_url}/batchs/1?lang=fr")
         assert answer is not None
         assert answer.status == 404

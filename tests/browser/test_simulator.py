@@ -2,8 +2,6 @@
 
 import re
 import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Final
 
 import httpx
@@ -61,19 +59,6 @@ def field(page: Page, path: str) -> Locator:
 def open_simulator(page: Page, base_url: str, query: str = "") -> None:
     page.goto(f"{base_url}/{query}")
     expect(figure(page, "efficiency")).to_contain_text("%", timeout=20_000)
-
-
-@contextmanager
-def refused_page(browser: Browser) -> Iterator[Page]:
-    """A page of which the browser may say on its console that requests were refused (422)."""
-    context = browser.new_context(viewport={"width": 1280, "height": 1000})
-    opened = context.new_page()
-    complaints: list[str] = []
-    opened.on("console", lambda message: complaints.append(message.text))
-    opened.on("pageerror", lambda error: complaints.append(str(error)))
-    yield opened
-    context.close()
-    assert [text for text in complaints if "status of 422" not in text] == []
 
 
 def test_the_printed_figures_of_the_founding_page_are_on_the_screen(
@@ -225,7 +210,7 @@ def test_going_back_twice_at_once_keeps_the_second_place(page: Page, base_url: s
 
 
 def test_what_an_address_says_wrong_is_said_and_not_used(browser: Browser, base_url: str) -> None:
-    with refused_page(browser) as page:
+    with guarded_page(browser, base_url, refused=[422]) as page:
         open_simulator(
             page,
             base_url,
@@ -247,7 +232,7 @@ def test_what_an_address_says_wrong_is_said_and_not_used(browser: Browser, base_
 
 
 def test_what_the_api_refuses_is_said_at_the_field(browser: Browser, base_url: str) -> None:
-    with refused_page(browser) as page:
+    with guarded_page(browser, base_url, refused=[422]) as page:
         open_simulator(page, base_url)
         speed = field(page, "slow_groups.0.speed_fraction")
         speed.fill("120")

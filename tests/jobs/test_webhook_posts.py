@@ -135,6 +135,7 @@ def test_a_connection_made_after_the_time_is_ended_too() -> None:
 
     ours, theirs = socket.socketpair()
     with ours, theirs, _watched(time.monotonic()) as watch:
+        # The timer, which has no time left, goes off meanwhile and finds no connection.
         time.sleep(0.05)
         watch("connection.connect_tcp.complete", {"return_value": Stream(ours)})
         theirs.settimeout(5)

@@ -47,7 +47,7 @@ def span(path: str) -> tuple[float, float, float, float]:
     (shape,) = re.findall(r' d="([^"]+)"', path)
     numbers = [float(number) for number in re.findall(r"-?\d+(?:\.\d+)?", shape)]
     xs, ys = numbers[::2], numbers[1::2]
-    return tuple(round(value, 3) for value in (min(xs), min(ys), max(xs), max(ys)))  # type: ignore[return-value]
+    return round(min(xs), 3), round(min(ys), 3), round(max(xs), 3), round(max(ys), 3)
 
 
 def texts(image: str) -> list[str]:
