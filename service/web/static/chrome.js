@@ -1,5 +1,6 @@
 // What is around every page: theme, language, who is signed in.
 
+import { asked, setAsked } from "./address.js";
 import { ask } from "./api.js";
 import { sayCarried } from "./carried_word.js";
 import { byId, fill, h } from "./dom.js";
@@ -84,12 +85,7 @@ async function signOut() {
 }
 
 // A language that was asked for is kept by a cookie: the address need not say it any longer.
-if (new URLSearchParams(location.search).has("lang")) {
-  const query = new URLSearchParams(location.search);
-  query.delete("lang");
-  const rest = query.toString();
-  history.replaceState(history.state, "", `${location.pathname}${rest ? `?${rest}` : ""}${location.hash}`);
-}
+if (asked().has("lang")) setAsked({ lang: null });
 
 // Going back may show a page as it was left, with figures for somebody who has signed out since.
 addEventListener("pageshow", async (event) => {
