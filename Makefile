@@ -22,13 +22,13 @@ UV_VERSION := 0.13.9
 
 # Every line of code counts towards this; the rooms below must be covered whole.
 COVERAGE_FLOOR := 85
-COVERED_WHOLE := service/model/*,service/reports/*
+COVERED_WHOLE := service/model/*,service/calibration/*,service/reports/*
 # What covers them: their own tests, and those of the files that their columns are written to.
-TRACED := tests/model tests/reports tests/jobs/test_exports.py tests/jobs/test_export_comparisons.py
+TRACED := tests/model tests/calibration tests/reports tests/jobs/test_exports.py tests/jobs/test_export_comparisons.py
 
 # Brute force over long steps: they cover nothing that others do not, and would take twice as long.
 BY_HAND := $(addprefix tests/model/,test_steps_by_hand.py test_pipes_by_hand.py test_piped_invariants.py)
-OTHERS := $(filter-out %__pycache__ tests/browser tests/model tests/reports,\
+OTHERS := $(filter-out %__pycache__ tests/browser tests/model tests/calibration tests/reports,\
   $(patsubst %/,%,$(wildcard tests/*/)) $(wildcard tests/test_*.py))
 
 RATE ?=
@@ -83,7 +83,7 @@ PYTEST = $(BIN)/pytest -n $(shell expr $$(nproc) + 2) --maxprocesses=4 --dist lo
 # branch must be covered are traced here; `make coverage` traces all of them.
 test-main: $(STAMP)
 	$(PYTEST) $(TRACED) $(addprefix --ignore=,$(BY_HAND)) \
-	  --cov=service/model --cov=service/reports --cov-report=
+	  --cov=service/model --cov=service/calibration --cov=service/reports --cov-report=
 	$(BIN)/coverage report --include='$(COVERED_WHOLE)' --show-missing --skip-covered --fail-under=100
 	$(PYTEST) -m "not long" $(BY_HAND) $(OTHERS) $(addprefix --ignore=,$(filter tests/jobs/%,$(TRACED)))
 

@@ -1,0 +1,1 @@
+"""Files of observed timings, read as streams in bounded memory."""
