@@ -18,10 +18,11 @@ from sqlalchemy import (
     UniqueConstraint,
     Uuid,
     false,
-    true,
 )
 
 from service.db.access_tables import api_key, audit_chain, audit_event, usage_window, web_session
+from service.db.calibration_tables import calibration
+from service.db.export_tables import export_file, export_part, publication
 from service.db.schedule_tables import (
     delivery,
     delivery_attempt,
@@ -41,6 +42,7 @@ __all__ = [
     "audit_chain",
     "audit_event",
     "batch_item",
+    "calibration",
     "chunk_ledger",
     "chunk_piece",
     "cluster_profile",
@@ -104,6 +106,8 @@ cluster_profile_revision = Table(
     Column("cost_center", String(64)),
     Column("tags", JSON, nullable=False),
     Column("defaults", JSON, nullable=False),
+    # Of a revision that was made by accepting a calibration
+    Column("provenance", JSON(none_as_null=True)),
     UniqueConstraint("profile_id", "revision"),
 )
 
@@ -348,51 +352,4 @@ idempotency_key = Table(
     Column("body", LargeBinary),
     UniqueConstraint("team_id", "principal", "key"),
     Index("ix_idempotency_key_created_at", "created_at"),
-)
-
-# A file made of a query: its bytes lie in parts, so that any API process can send any range.
-export_file = Table(
-    "export_file",
-    metadata,
-    *identity(),
-    Column("state", String(16), nullable=False),
-    Column("format", String(16), nullable=False),
-    Column("query", JSON, nullable=False),
-    # Whether money may stand in it: then only who may see costs gets its bytes.
-    Column("with_costs", Boolean, nullable=False, server_default=true()),
-    Column("num_rows", BigInteger, nullable=False, default=0),
-    Column("num_bytes", BigInteger, nullable=False, default=0),
-    Column("sha256", String(64)),
-    Column("sidecar", JSON),
-    Column("failure", Text),
-    Column("enqueued_version", Integer),
-    Column("running_at", UtcDateTime),
-    Column("ended_at", UtcDateTime),
-    Column("expires_at", UtcDateTime),
-    Index("ix_export_file_state", "state"),
-    Index("ix_export_file_team_id_created_at", "team_id", "created_at", "id"),
-)
-
-export_part = Table(
-    "export_part",
-    metadata,
-    *bulk_identity(),
-    Column("export_id", Uuid, ForeignKey("export_file.id", ondelete="CASCADE"), primary_key=True),
-    Column("part", Integer, primary_key=True),
-    Column("first_byte", BigInteger, nullable=False),
-    Column("data", LargeBinary, nullable=False),
-)
-
-# A batch copied to typed rows for BI tools, on request and on PostgreSQL only.
-publication = Table(
-    "publication",
-    metadata,
-    *identity(),
-    Column("batch_id", Uuid, ForeignKey("scenario_batch.id", ondelete="CASCADE"), nullable=False),
-    Column("state", String(16), nullable=False),
-    Column("num_rows", BigInteger, nullable=False, default=0),
-    Column("failure", Text),
-    Column("enqueued_version", Integer),
-    Column("ended_at", UtcDateTime),
-    UniqueConstraint("batch_id"),
 )

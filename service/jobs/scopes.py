@@ -15,6 +15,8 @@ Scope = Literal[
     "exports:create",
     "profiles:write",
     "batches:write",
+    "calibrations:read",
+    "calibrations:write",
     "schedules:read",
     "schedules:write",
     "webhooks:write",
@@ -43,9 +45,12 @@ _READING: Final[frozenset[Scope]] = _only(
     "evaluations:run",
     "exports:create",
     "schedules:read",
+    "calibrations:read",
 )
 _NIGHTLY: Final[frozenset[Scope]] = _only("schedules:write", "webhooks:write")
-_PLANNING: Final[frozenset[Scope]] = _READING | _NIGHTLY | _only("profiles:write", "batches:write")
+_PLANNING: Final[frozenset[Scope]] = (
+    _READING | _NIGHTLY | _only("profiles:write", "batches:write", "calibrations:write")
+)
 _FINANCE: Final[frozenset[Scope]] = (
     _READING | _NIGHTLY | _only("batches:write", "costs:read", "costs:write", "costs:approve")
 )

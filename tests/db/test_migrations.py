@@ -18,6 +18,7 @@ from service.db import migrate
 from service.db.engine import Connection, Database
 from service.db.migration_losses import Loss, losses
 from service.db.tables import (
+    calibration,
     chunk_ledger,
     chunk_piece,
     delivery,
@@ -36,8 +37,9 @@ from service.db.tables import (
 from service.jobs.actors import DEFAULT_TEAM_ID
 
 ROOT = Path(__file__).parents[2]
-# What 0007 and 0008 have made
+# What 0007 and later have made
 NEWER = (
+    calibration,
     delivery,
     delivery_attempt,
     loss_change,
