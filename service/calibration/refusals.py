@@ -32,12 +32,16 @@ RefusalCode = Literal[
 
 
 class Fault(Struct, frozen=True, kw_only=True):
-    """One reason, with the value and the rule; `file` and `line` where they are known."""
+    """One reason, with the value and the rule; `file` and `line` where they are known.
+
+    `field` is that of a document that was asked about instead of files, such as `step_p95_ms`.
+    """
 
     code: RefusalCode
     detail: str
     file: str | None = None
     line: int | None = None
+    field: str | None = None
 
 
 class TimingsRefusedError(ValueError):
@@ -53,7 +57,12 @@ class TimingsRefusedError(ValueError):
 
 
 def refused(
-    code: RefusalCode, detail: str, *, file: str | None = None, line: int | None = None
+    code: RefusalCode,
+    detail: str,
+    *,
+    file: str | None = None,
+    line: int | None = None,
+    field: str | None = None,
 ) -> TimingsRefusedError:
     """The error with one reason."""
-    return TimingsRefusedError(Fault(code=code, detail=detail, file=file, line=line))
+    return TimingsRefusedError(Fault(code=code, detail=detail, file=file, line=line, field=field))
