@@ -21,6 +21,7 @@ from sqlalchemy import (
 )
 
 from service.db.access_tables import api_key, audit_chain, audit_event, usage_window, web_session
+from service.db.back_test_tables import back_test
 from service.db.calibration_tables import calibration
 from service.db.export_tables import export_file, export_part, publication
 from service.db.schedule_tables import (
@@ -41,6 +42,7 @@ __all__ = [
     "api_key",
     "audit_chain",
     "audit_event",
+    "back_test",
     "batch_item",
     "calibration",
     "chunk_ledger",

@@ -18,6 +18,7 @@ from service.db import migrate
 from service.db.engine import Connection, Database
 from service.db.migration_losses import Loss, losses
 from service.db.tables import (
+    back_test,
     calibration,
     chunk_ledger,
     chunk_piece,
@@ -39,6 +40,7 @@ from service.jobs.actors import DEFAULT_TEAM_ID
 ROOT = Path(__file__).parents[2]
 # What 0007 and later have made
 NEWER = (
+    back_test,
     calibration,
     delivery,
     delivery_attempt,
