@@ -35,7 +35,8 @@ class Collectives(Struct, frozen=True, kw_only=True):
     Compute beside it: the kernel `k` has the intervals `first[k] : first[k + 1]`, merged and
     ascending, each from `before_end_start_ms` to `before_end_stop_ms` before the kernel's own end
     (start > stop >= 0, clipped to the kernel): clocks of ranks are not aligned, but within a rank
-    the transfer is the last part of the kernel.
+    the transfer is the last part of the kernel. `members` is the size of the kernel's process group
+    in ranks, 0 where the trace does not say; a group's name is part of `name`.
     """
 
     rank: IntArray
@@ -46,6 +47,7 @@ class Collectives(Struct, frozen=True, kw_only=True):
     first: IntArray
     before_end_start_ms: FloatArray
     before_end_stop_ms: FloatArray
+    members: IntArray
 
 
 class Timings(Struct, frozen=True, kw_only=True):
