@@ -17,6 +17,8 @@ from service.calibration.overlap_bounds import (
 from service.calibration.overlap_experiments import experiments_for
 from service.calibration.step_arithmetic import StepArithmetic, refuse_contradictions
 
+__all__ = ["LEAST_SIGNAL", "StepArithmetic", "audit_arithmetic"]
+
 LEAST_SIGNAL: Final = 10.0
 """Transfer in standard errors below which the noise decides: 10 are an interval of +-16 points."""
 
