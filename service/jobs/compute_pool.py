@@ -5,9 +5,6 @@ fault it was. Each of them is then computed in a process of its own: only the gu
 """
 
 import multiprocessing
-import multiprocessing.connection
-import os
-import signal
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -26,6 +23,7 @@ from service.jobs.chunks import (
     compute_piece,
     joined_pieces,
 )
+from service.jobs.parent_processes import end_with_parent
 from service.jobs.planning import CHUNK_POINTS
 
 # Alone, so that it is the chunk's own doing; twice, since a machine may kill for want of memory.
@@ -158,21 +156,3 @@ def _new_pool(processes: int) -> ProcessPoolExecutor:
         mp_context=multiprocessing.get_context("spawn"),
         initializer=end_with_parent,
     )
-
-
-def end_with_parent() -> None:
-    """In a compute process: end when the parent does, however it ends, and not before.
-
-    A killed parent cannot end its pool, and the pool's processes would wait for work for ever.
-    Signals to the whole group (Ctrl-C, a service manager) are for the parent, which drains.
-    """
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        threading.Thread(target=_end_after, args=(parent.sentinel,), daemon=True).start()
-
-
-def _end_after(sentinel: int) -> None:
-    multiprocessing.connection.wait([sentinel])
-    os._exit(1)

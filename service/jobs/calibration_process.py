@@ -1,0 +1,111 @@
+"""What runs in a reading process: limits first, then reading and fitting, then the answer."""
+
+import contextlib
+import resource
+import traceback
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+import pyarrow as pa
+from msgspec import Struct
+
+from service.calibration.fit import fit
+from service.calibration.options import CalibrationOptions
+from service.calibration.reading.door import OpenFile, read_timings
+from service.calibration.reading.limits import ReadingLimits
+from service.calibration.refusals import Fault, TimingsRefusedError
+from service.jobs.calibration_messages import Failed, Found, Message, ReadSoFar, Refused, encode
+from service.jobs.parent_processes import end_with_parent
+
+# Of bytes read between two messages.
+TELL_EVERY_BYTES = 4 << 20
+_STATM = Path("/proc/self/statm")
+
+
+class SpooledFile(Struct, frozen=True, kw_only=True):
+    """A file that waits to be read: the name that it came under, and where it lies."""
+
+    name: str
+    path: str
+    num_bytes: int
+    sha256: str
+
+
+def work(
+    connection: Connection,
+    files: tuple[SpooledFile, ...],
+    options: CalibrationOptions,
+    limits: ReadingLimits,
+) -> None:
+    """Read, fit, and send the end; the process is then over."""
+    end_with_parent()
+    limit_process(limits)
+    connection.send_bytes(encode(_outcome(connection, files, options, limits)))
+
+
+def _outcome(
+    connection: Connection,
+    files: tuple[SpooledFile, ...],
+    options: CalibrationOptions,
+    limits: ReadingLimits,
+) -> Message:
+    told = 0
+
+    def tell(num_bytes: int) -> None:
+        nonlocal told
+        if num_bytes - told >= TELL_EVERY_BYTES:
+            told = num_bytes
+            connection.send_bytes(encode(ReadSoFar(num_bytes=num_bytes)))
+
+    try:
+        with contextlib.ExitStack() as stack:
+            opened = [
+                OpenFile(
+                    name=file.name,
+                    stream=stack.enter_context(Path(file.path).open("rb")),
+                    num_bytes=file.num_bytes,
+                    sha256=file.sha256,
+                )
+                for file in files
+            ]
+            timings = read_timings(opened, options, tell, limits)
+        return Found(findings=fit(timings, options))
+    except TimingsRefusedError as error:
+        return Refused(faults=error.faults)
+    except MemoryError:
+        return Refused(faults=(out_of_memory(limits),))
+    except Exception:  # noqa: BLE001
+        # Whatever it is, whoever started this process has to hear of it.
+        return Failed(trace=traceback.format_exc())
+
+
+def out_of_memory(limits: ReadingLimits) -> Fault:
+    """The reason when reading takes more memory than it may."""
+    return Fault(
+        code="file_too_large",
+        detail=f"reading and fitting took over {limits.memory_bytes} bytes of memory, which is the "
+        "limit: give fewer steps, every tenth of a long run tells the same",
+    )
+
+
+def limit_process(limits: ReadingLimits) -> None:
+    """Bound this process: memory beyond what it has, processor time; no dump, no file written."""
+    # Arrow's own allocators set much more aside than they use, which would count.
+    pa.set_memory_pool(pa.system_memory_pool())
+    pa.set_cpu_count(1)
+    pa.set_io_thread_count(1)
+    # What is mapped now is code and the stacks of threads, more of them on larger machines.
+    has_pages = int(_STATM.read_text().split()[0])
+    most = has_pages * resource.getpagesize() + limits.memory_bytes
+    _limit(resource.RLIMIT_AS, most)
+    _limit(resource.RLIMIT_CPU, limits.processor_s)
+    _limit(resource.RLIMIT_CORE, 0)
+    _limit(resource.RLIMIT_FSIZE, 0)
+
+
+def _limit(which: int, most: int) -> None:
+    _, hard = resource.getrlimit(which)
+    most = most if hard == resource.RLIM_INFINITY else min(most, hard)
+    # The hard limit of processor time is a second later: the soft one's signal tells what it was.
+    last = most + 1 if which == resource.RLIMIT_CPU and hard == resource.RLIM_INFINITY else most
+    resource.setrlimit(which, (most, last))
