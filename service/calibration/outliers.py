@@ -1,0 +1,130 @@
+"""Ranks that stand apart: first of all, and by medians, since a mean would follow them.
+
+The median over steps of a rank's compute by its stage's median in the step, against the other
+ranks of the stage: their median, and their median absolute deviation times 1.4826 as a standard
+deviation. Of few ranks that deviation is itself a matter of luck, so the limit is higher: it is the
+99 % point of the largest of so many normal ranks (simulated, 20 000 to 60 000 tables each).
+"""
+
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from service.calibration.changes import Change, changes_of
+from service.calibration.observed import Observed, median_of, relative_to_stage, stage_groups
+from service.calibration.timings import BoolArray, FloatArray, IntArray
+
+MIN_EFFECT = 0.03
+"""A rank within 3 % of the median does not stand apart, however equal the others are."""
+
+MIN_GAP = 0.10
+"""Of two to four ranks, or of fleets of two kinds, by the gap between neighbours: at least 10 %."""
+
+GAP_TO_WIDTH = 8.0
+"""And at least this many times the standard deviation on the two sides of the gap."""
+
+MIN_RANKS_FOR_MAD = 5
+
+_LIMIT_RANKS = np.log([5, 6, 8, 10, 12, 16, 24, 32, 64, 128, 256, 1024, 4096])
+_LIMITS = np.array([18.7, 11.0, 8.4, 6.9, 6.4, 5.6, 5.0, 4.75, 4.4, 4.3, 4.35, 4.5, 4.7])
+
+Kind = Literal["slow", "fast", "changed"]
+
+
+class Apart(NamedTuple):
+    """A rank that stands apart, at its position; `change` says where in time, if only in part."""
+
+    position: int
+    kind: Kind
+    ratio: float
+    deviations: float
+    change: Change | None
+
+
+def limit_of(num_ranks: int) -> float:
+    """Robust standard deviations that one of so many normal ranks passes in 1 % of tables."""
+    return float(np.interp(np.log(num_ranks), _LIMIT_RANKS, _LIMITS))
+
+
+def apart_of(observed: Observed) -> list[Apart]:
+    """Ranks that stand apart from those of their stage, in the order of ranks."""
+    relative = relative_to_stage(observed.compute_ms, observed.stages)
+    found: dict[int, Apart] = {}
+    for ranks in stage_groups(observed.stages, len(observed.ranks)):
+        if len(ranks) > 1:
+            found |= {one.position: one for one in _of_stage(relative[:, ranks], ranks)}
+    return [found[position] for position in sorted(found)]
+
+
+def _of_stage(relative: FloatArray, ranks: IntArray) -> list[Apart]:
+    """`relative` (steps, ranks of the stage); positions are those of all ranks."""
+    middle = median_of(relative, axis=0)
+    # Stages or kinds of GPUs may have moved the median: each kind by itself.
+    away, level = _kinds_apart(middle)
+    rest = np.flatnonzero(~away)
+    deviations = _deviations(middle, rest, level)
+    over = away | (deviations > limit_of(max(len(rest), MIN_RANKS_FOR_MAD)))
+    found = []
+    changed = {change.position: change for change in changes_of(relative)}
+    for position, rank in enumerate(ranks.tolist()):
+        ratio = float(middle[position] / level)
+        apart = float(deviations[position])
+        change = changed.get(position)
+        if change is not None and not _slow_throughout(change, relative[:, position], level):
+            found.append(Apart(rank, "changed", change.ratio, change.deviations, change))
+        elif over[position]:
+            found.append(Apart(rank, "slow" if ratio > 1 else "fast", ratio, apart, None))
+    return found
+
+
+def _slow_throughout(change: Change, series: FloatArray, level: float) -> bool:
+    """Whether the steps outside of the change are as far from the others as what is named slow."""
+    outside = np.concatenate([series[: change.first], series[change.last + 1 :]])
+    known = outside[np.isfinite(outside)]
+    return bool(len(known) and abs(float(np.median(known)) / level - 1) > 2 * MIN_EFFECT)
+
+
+def _deviations(middle: FloatArray, rest: IntArray, level: float) -> FloatArray:
+    """Robust standard deviations from the level; at most the limit within the minimum effect."""
+    if len(rest) < MIN_RANKS_FOR_MAD:
+        # Too few to have a spread of their own: only a gap sets ranks apart.
+        spread = np.inf
+    else:
+        spread = 1.4826 * float(np.median(np.abs(middle[rest] - level)))
+    floor = MIN_EFFECT * level / limit_of(max(len(rest), MIN_RANKS_FOR_MAD))
+    smallest = max(floor, spread) if np.isfinite(spread) else MIN_GAP * level
+    deviations: FloatArray = np.abs(middle - level) / smallest
+    return deviations
+
+
+def _kinds_apart(middle: FloatArray) -> tuple[BoolArray, float]:
+    """Ranks beyond a wide gap from the largest kind (of equal kinds: the fastest), and its level.
+
+    Needed where the median cannot tell: among fewer than five ranks, and where about half of the
+    ranks are of another kind.
+    """
+    order = np.argsort(middle, kind="stable")
+    logs = np.log(middle[order])
+    gaps = np.diff(logs)
+    cuts = []
+    for position in np.flatnonzero(gaps >= np.log1p(MIN_GAP)).tolist():
+        width = max(_width(logs, position, cuts), 1e-4)
+        if gaps[position] >= GAP_TO_WIDTH * width or len(middle) < MIN_RANKS_FOR_MAD:
+            cuts.append(position + 1)
+    kinds = np.split(order, cuts)
+    largest = max(kinds, key=len)
+    away = np.ones(len(middle), dtype=np.bool_)
+    away[largest] = False
+    return away, float(np.median(middle[largest]))
+
+
+def _width(logs: FloatArray, position: int, cuts: list[int]) -> float:
+    """Standard deviation of the kinds on both sides of a gap, pooled."""
+    start = cuts[-1] if cuts else 0
+    wide = np.flatnonzero(np.diff(logs[position + 1 :]) >= np.log1p(MIN_GAP))
+    stop = position + 2 + int(wide[0]) if len(wide) else len(logs)
+    sides = (logs[start : position + 1], logs[position + 1 : stop])
+    dof = sum(len(side) - 1 for side in sides)
+    squares = sum(float(((side - side.mean()) ** 2).sum()) for side in sides)
+    # Alone on both sides nothing says how far ranks are apart by themselves.
+    return float(np.sqrt(squares / dof)) if dof else 0.02

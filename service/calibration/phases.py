@@ -1,0 +1,65 @@
+"""The other phases of a step: loading, communication without the wait, and the step itself."""
+
+import numpy as np
+from msgspec import Struct
+
+from service.calibration.findings import Estimate
+from service.calibration.gaps import mean_over_steps
+from service.calibration.observed import median_of
+from service.calibration.timings import BoolArray, FloatArray, IntArray, Timings
+
+
+class Phases(Struct, frozen=True, kw_only=True):
+    """Means over steps in ms; None where the source has no such column."""
+
+    load_ms: Estimate | None
+    communication_ms: Estimate | None
+    step_mean_ms: Estimate | None
+
+
+def phases_of(timings: Timings, steps: BoolArray, ranks: BoolArray, confidence: float) -> Phases:
+    """Of the steps and ranks that are fitted.
+
+    Communication is that of the rank with the least of it in each step: whoever comes last waits
+    for nobody, so its time is the transfer (at most). The step is what the source says, its median
+    over ranks, else the slowest rank's load and compute, and that communication.
+    """
+    numbers = timings.steps[steps]
+    load, communication, step, compute = (
+        None if cells is None else cells[steps][:, ranks]
+        for cells in (
+            timings.load_ms,
+            timings.communication_ms,
+            timings.step_ms,
+            timings.compute_ms,
+        )
+    )
+    loads = None if load is None else median_of(load, axis=1)
+    transfers = None if communication is None else _smallest(communication)
+    if step is not None:
+        lengths: FloatArray | None = median_of(step, axis=1)
+    elif compute is None or transfers is None:
+        lengths = None
+    else:
+        own = compute if load is None else compute + load
+        lengths = np.nanmax(np.where(np.isfinite(own), own, 0.0), axis=1) + transfers
+    return Phases(
+        load_ms=_mean(loads, numbers, confidence),
+        communication_ms=_mean(transfers, numbers, confidence),
+        step_mean_ms=_mean(lengths, numbers, confidence),
+    )
+
+
+def _smallest(cells: FloatArray) -> FloatArray:
+    filled = np.where(np.isfinite(cells), cells, np.inf).min(axis=1)
+    found: FloatArray = np.where(np.isfinite(filled), filled, np.nan)
+    return found
+
+
+def _mean(values: FloatArray | None, steps: IntArray, confidence: float) -> Estimate | None:
+    if values is None:
+        return None
+    known = np.isfinite(values)
+    if known.sum() < 2:
+        return None
+    return mean_over_steps(values[known], steps[known], confidence)
