@@ -12,12 +12,11 @@ import numpy as np
 
 from service.calibration.reading.durations import BadRowError
 from service.calibration.reading.limits import ReadingLimits
+from service.calibration.reading.rank_labels import MAX_RANK, RankLabels
 from service.calibration.refusals import refused
 from service.calibration.timings import FloatArray, IntArray
 
 MAX_STEP: Final = 10**12
-MAX_RANK: Final = 10**7
-UNSET: Final = -(2**63)
 # Above so many empty places for each value sorting takes less than marking.
 _SPARSENESS: Final = 8
 
@@ -45,12 +44,16 @@ class _Chunk(NamedTuple):
 
 
 class Matrices(NamedTuple):
-    """Times (steps, ranks) by phase, NaN where a rank has no row in a step; labels (ranks,)."""
+    """Times (steps, ranks) by phase, NaN where a rank has no row in a step; labels (ranks,).
+
+    `partial_labels` are those that only some ranks have.
+    """
 
     steps: IntArray
     ranks: IntArray
     times: dict[str, FloatArray]
     labels: dict[str, IntArray]
+    partial_labels: list[str]
 
 
 class Cells:
@@ -62,7 +65,7 @@ class Cells:
         self._num_rows = 0
         self._steps = np.empty(0, np.int64)
         self._ranks = np.empty(0, np.int64)
-        self._labels: dict[str, IntArray] = {}
+        self._labels = RankLabels()
 
     def add(
         self,
@@ -78,13 +81,12 @@ class Cells:
         """
         if not len(steps):
             return
-        _refuse_outside(steps, "step", MAX_STEP, place.row)
-        _refuse_outside(ranks, "rank", MAX_RANK, place.row)
+        refuse_outside(steps, "step", MAX_STEP, place.row)
+        refuse_outside(ranks, "rank", MAX_RANK, place.row)
         self._steps = _merged(self._steps, steps)
         self._ranks = _merged(self._ranks, ranks)
-        self._refuse_size()
-        for name, values in labels.items():
-            self._label(name, ranks, values, place.row)
+        refuse_size(len(self._steps), len(self._ranks), self._limits)
+        self._labels.add(ranks, labels, place.row)
         self._chunks.append(_Chunk(place, steps, ranks.astype(np.int32), times))
         self._num_rows += len(steps)
         if self._num_rows > len(self._steps) * len(self._ranks):
@@ -101,41 +103,8 @@ class Cells:
             cells = self._cell_numbers(chunk)
             for phase, values in chunk.times.items():
                 times[phase].reshape(-1)[cells] = values
-        labels = {name: found[self._ranks] for name, found in self._labels.items()}
-        return Matrices(self._steps, self._ranks, times, labels)
-
-    def _refuse_size(self) -> None:
-        num_steps, num_ranks, limits = len(self._steps), len(self._ranks), self._limits
-        if num_ranks > limits.num_ranks:
-            raise refused("too_many_cells", f"over {limits.num_ranks} ranks, which is the limit")
-        if num_steps > limits.num_steps:
-            raise refused("too_many_cells", f"over {limits.num_steps} steps, which is the limit")
-        if num_steps * num_ranks > limits.num_cells:
-            raise refused(
-                "too_many_cells",
-                f"{num_steps} steps of {num_ranks} ranks are over {limits.num_cells} cells, which "
-                "is the limit: give fewer steps, every tenth of a long run tells the same",
-            )
-
-    def _label(self, name: str, ranks: IntArray, values: IntArray, first_row: int) -> None:
-        known = self._labels.setdefault(name, np.empty(0, np.int64))
-        largest = int(ranks.max())
-        if largest >= len(known):
-            longer = np.full(max(largest + 1, 2 * len(known)), UNSET)
-            longer[: len(known)] = known
-            known = self._labels[name] = longer
-        unset = known[ranks] == UNSET
-        known[ranks[unset]] = values[unset]
-        differs = known[ranks] != values
-        if differs.any():
-            row = int(np.argmax(differs))
-            rank = int(ranks[row])
-            raise BadRowError(
-                first_row + row,
-                "bad_value",
-                f"rank {rank} has another {name} than in a row before; give the steps before and "
-                "after a move as two calibrations",
-            )
+        labels, partial = self._labels.of(self._ranks), self._labels.partial(self._ranks)
+        return Matrices(self._steps, self._ranks, times, labels, partial)
 
     def _cell_numbers(self, chunk: _Chunk) -> IntArray:
         places: IntArray = np.searchsorted(self._steps, chunk.steps).astype(np.int64)
@@ -151,30 +120,42 @@ class Cells:
             raise self._repeated()
 
     def _repeated(self) -> RepeatedCellError:
-        """The first row, in the order of reading, whose cell was there before."""
-        seen = np.zeros(len(self._steps) * len(self._ranks), np.bool_)
-        for chunk in self._chunks:
-            cells = self._cell_numbers(chunk)
-            first_here = np.zeros(len(cells), np.bool_)
-            first_here[np.unique(cells, return_index=True)[1]] = True
-            again = seen[cells] | ~first_here
-            if again.any():
-                row = int(np.argmax(again))
-                second = Place(chunk.place.file, chunk.place.row + row)
-                step, rank = int(chunk.steps[row]), int(chunk.ranks[row])
-                return RepeatedCellError(step, rank, self._first(int(cells[row])), second)
-            seen[cells] = True
-        raise AssertionError("more rows than cells, but none is there twice")
+        """The repeated cell that was read first, and its first two rows."""
+        cells = np.concatenate([self._cell_numbers(chunk) for chunk in self._chunks])
+        order = np.argsort(cells, kind="stable")
+        again = order[1:][cells[order[1:]] == cells[order[:-1]]]
+        second = int(again.min())
+        first = int(np.argmax(cells == cells[second]))
+        step, rank = divmod(int(cells[second]), len(self._ranks))
+        return RepeatedCellError(
+            int(self._steps[step]), int(self._ranks[rank]), self._place(first), self._place(second)
+        )
 
-    def _first(self, cell: int) -> Place:
-        for chunk in self._chunks:
-            (rows,) = np.nonzero(self._cell_numbers(chunk) == cell)
-            if len(rows):
-                return Place(chunk.place.file, chunk.place.row + int(rows[0]))
-        raise AssertionError("the cell of a row is in no chunk")
+    def _place(self, row: int) -> Place:
+        """Where the row, counted over all chunks, stands."""
+        ends = np.cumsum([len(chunk.steps) for chunk in self._chunks])
+        number = int(np.searchsorted(ends, row, side="right"))
+        chunk = self._chunks[number]
+        file, first_row = chunk.place
+        return Place(file, first_row + row - int(ends[number]) + len(chunk.steps))
 
 
-def _refuse_outside(values: IntArray, name: str, most: int, first_row: int) -> None:
+def refuse_size(num_steps: int, num_ranks: int, limits: ReadingLimits) -> None:
+    """Refuse more steps, ranks, or cells than the limits."""
+    if num_ranks > limits.num_ranks:
+        raise refused("too_many_cells", f"over {limits.num_ranks} ranks, which is the limit")
+    if num_steps > limits.num_steps:
+        raise refused("too_many_cells", f"over {limits.num_steps} steps, which is the limit")
+    if num_steps * num_ranks > limits.num_cells:
+        raise refused(
+            "too_many_cells",
+            f"{num_steps} steps of {num_ranks} ranks are over {limits.num_cells} cells, which is "
+            "the limit: give fewer steps, every tenth of a long run tells the same",
+        )
+
+
+def refuse_outside(values: IntArray, name: str, most: int, first_row: int) -> None:
+    """Refuse numbers of steps or ranks under 0 or over `most`, with the row of the first."""
     outside = (values < 0) | (values > most)
     if outside.any():
         row = int(np.argmax(outside))

@@ -28,6 +28,8 @@ _TIME_NAME: Final = re.compile(
     r"(|time|duration|ns|u?sec|seconds?|m(illi)?sec(ond)?s?|micro(sec(ond)?s)?|min(utes)?|h(ours)?)"
 )
 _CLOSENESS: Final = 0.84
+# Where a name is missing, less tells which one it is.
+_CLOSE_ENOUGH: Final = 0.7
 _MOST_NAMED: Final = 8
 MAX_COLUMNS: Final = 1_000
 
@@ -124,7 +126,8 @@ def _missing(names: Sequence[str], times: tuple[TimeColumn, ...], file: str) -> 
     faults = [
         Fault(
             code="missing_column",
-            detail=f"there is no column {name}, which every row needs; there are {there}",
+            detail=f"there is no column {name}, which every row needs; there are {there}"
+            + _instead(name, names),
             file=file,
         )
         for name in INDEXES
@@ -134,6 +137,11 @@ def _missing(names: Sequence[str], times: tuple[TimeColumn, ...], file: str) -> 
         detail = f"there is no column compute_ms (or compute_s, compute_us); there are {there}"
         faults.append(Fault(code="missing_column", detail=detail, file=file))
     return faults
+
+
+def _instead(name: str, names: Sequence[str]) -> str:
+    close = get_close_matches(name, [other.lower() for other in names], n=1, cutoff=_CLOSE_ENOUGH)
+    return f": is {shown(close[0])} meant for it?" if close else ""
 
 
 def _twice_timed(times: tuple[TimeColumn, ...], file: str) -> list[Fault]:

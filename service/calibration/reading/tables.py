@@ -43,18 +43,14 @@ class Table:
         self._flags: set[bool] = set()
         self._world: int | None = None
         self._left_out: dict[str, None] = {}
-        self._files_without: dict[str, int] = {}
-        self._num_files = 0
+        self._partial_labels: list[str] = []
         self.units: dict[str, str] = {}
 
     def begin(self, columns: TableColumns) -> None:
         """Take the columns of the next file."""
-        self._num_files += 1
         self._left_out.update(dict.fromkeys(columns.left_out))
         for column in columns.times:
             self.units.setdefault(column.phase, column.unit)
-        for label in columns.labels:
-            self._files_without[label] = self._files_without.get(label, 0) + 1
 
     def node_number(self, name: str, row: int) -> int:
         """The number of a node's name: that of its first appearance."""
@@ -89,11 +85,8 @@ class Table:
     def matrices(self) -> Matrices:
         """All rows; the numbers of nodes are in the order of their names."""
         found = self._cells.matrices()
-        labels = {
-            name: values
-            for name, values in found.labels.items()
-            if self._files_without[name] == self._num_files
-        }
+        self._partial_labels = found.partial_labels
+        labels = dict(found.labels)
         if "node" in labels:
             labels["node"] = _in_order(self._nodes)[labels["node"]]
         times = {
@@ -127,11 +120,9 @@ class Table:
         remarks += [
             Remark(
                 code="labels_left_out",
-                detail=f"{count} of {self._num_files} files have the column {label}, so it is not "
-                "used",
+                detail=f"not every rank has a {label}, so it is not used",
             )
-            for label, count in self._files_without.items()
-            if count < self._num_files
+            for label in self._partial_labels
         ]
         return remarks
 
