@@ -49,6 +49,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     schedules: int = 500
     schedule_interval_minutes: int = 15
     webhook_endpoints: int = 100
+    calibration_bytes: int = 1024 * 1024 * 1024
+    calibration_files: int = 256
 
 
 class Oidc(msgspec.Struct, frozen=True, kw_only=True):
@@ -104,7 +106,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     are believed from the addresses `trusted_proxies` only; pages of `cors_origins` may call the
     API. With `public_metrics` /metrics needs no key. Reports older than `report_retention_days`
     and the log of deliveries older than `delivery_retention_days` are removed; 0 keeps them. Who
-    signs in on the pages is signed out after `session_hours`.
+    signs in on the pages is signed out after `session_hours`. Uploaded files lie below
+    `spool_folder` while they are read; empty: the temporary folder of the system.
     """
 
     database_url: str = DEFAULT_DATABASE_URL
@@ -121,6 +124,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     report_retention_days: int = 0
     delivery_retention_days: int = 90
     session_hours: int = 12
+    spool_folder: str = ""
     log_level: str = "INFO"
     limits: Limits = Limits()
 
@@ -363,6 +367,7 @@ _READERS: dict[str, Callable[[str, str], object]] = {
     "report_retention_days": _count,
     "delivery_retention_days": _count,
     "session_hours": _session_hours,
+    "spool_folder": _folder,
 }
 _DELIVERY_READERS: dict[str, tuple[str, Callable[[str, str], object]]] = {
     "public_url": ("TRAINARD_PUBLIC_URL", _public_url),

@@ -26,6 +26,21 @@ EVENT_STREAM = "text/event-stream"
 
 # Schema of an answer that is no JSON document (CSV, JSON Lines, HTML, metrics).
 TEXT: dict[str, Any] = {"type": "string"}
+FORM = "multipart/form-data"
+# The part of an upload that may be repeated, and the schema of such a body.
+FILE_PART = "file"
+FILES: dict[str, Any] = {
+    "type": "object",
+    "required": [FILE_PART],
+    "properties": {
+        FILE_PART: {
+            "type": "array",
+            "minItems": 1,
+            "items": {"type": "string", "format": "binary"},
+        }
+    },
+    "additionalProperties": False,
+}
 
 ApiRequest: TypeAlias = Request[Any, Any, State]
 ApiResponse: TypeAlias = Response[bytes]
@@ -95,6 +110,7 @@ class Contract(msgspec.Struct, frozen=True, kw_only=True):
     - `body`: msgspec type of the request body, `body_examples` name -> builtins that really are
       answered 2xx on a service with the example data; `needs_body`: whether it must be sent;
     - `text_body`: media type of a request body that is no JSON (a CSV upload), with its example;
+    - `takes_files`: the body is multipart/form-data with one or more files, which are streamed;
     - `query`, `path`: Structs with one field per parameter; `Meta` carries the descriptions and
       the examples. A field of type `tuple[X, ...]` may be repeated in the query;
     - `scope`: what the caller must hold; None: everybody may, without any key;
@@ -113,6 +129,7 @@ class Contract(msgspec.Struct, frozen=True, kw_only=True):
     body: Any | None = None
     body_examples: Mapping[str, Any] = {}
     text_body: tuple[str, str] | None = None
+    takes_files: bool = False
     needs_body: bool = True
     query: type[msgspec.Struct] | None = None
     path: type[msgspec.Struct] | None = None
@@ -126,7 +143,7 @@ class Contract(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def has_body(self) -> bool:
         """Whether a request body is read."""
-        return self.body is not None or self.text_body is not None
+        return self.body is not None or self.text_body is not None or self.takes_files
 
     @property
     def checked_headers(self) -> tuple[RequestHeader, ...]:

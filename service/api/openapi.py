@@ -9,7 +9,17 @@ import msgspec
 from litestar import Litestar
 from litestar.routes import HTTPRoute
 
-from service.api.contract import EVENT_STREAM, JSON, PROBLEM, TEXT, Answer, Contract, Events
+from service.api.contract import (
+    EVENT_STREAM,
+    FILES,
+    FORM,
+    JSON,
+    PROBLEM,
+    TEXT,
+    Answer,
+    Contract,
+    Events,
+)
 from service.api.openapi_parts import (
     HEADERS,
     IF_MATCH,
@@ -199,6 +209,8 @@ def _request_body(contract: Contract, schemas: _Schemas) -> Part:
     if contract.text_body is not None:
         media_type, example = contract.text_body
         content[media_type] = {"schema": TEXT, "example": example}
+    if contract.takes_files:
+        content[FORM] = {"schema": FILES}
     return {"required": contract.needs_body, "content": content}
 
 

@@ -20,7 +20,9 @@ Says what a straggler costs in synchronous training: GPU-hours and money lost to
 TAGS: Final[tuple[tuple[str, str], ...]] = (
     ("Evaluations", "One scenario, answered at once; nothing is stored."),
     ("Communication", "Dated links, and measured collectives as a scenario's communication."),
+    ("Calibrations", "Observed timings as fitted scenario parts, with what they cannot tell."),
     ("Cluster profiles", "Named scenario defaults of real clusters, in immutable revisions."),
+    ("Back-tests", "Runs against what their profile predicts, and whether they drift away."),
     ("GPU-hour rates", "Dated internal prices of a GPU-hour."),
     ("Scenario batches", "Grids of scenarios, computed in the background and kept."),
     ("Results", "Stored points of all batches: filtered, sorted, paged."),

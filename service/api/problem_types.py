@@ -149,6 +149,13 @@ PROBLEM_TYPES: Final[dict[str, ProblemType]] = dict(
             "a key; further ones can be made here.",
         ),
         _type(
+            "accepted-calibration",
+            409,
+            "The calibration stands behind a profile",
+            "A revision of a cluster profile was made of it and names it for ever, so that it "
+            "cannot be deleted.",
+        ),
+        _type(
             "batch-not-finished",
             409,
             "The batch has not ended yet",
@@ -244,6 +251,13 @@ PROBLEM_TYPES: Final[dict[str, ProblemType]] = dict(
             "The scenario breaks a rule",
             "errors names each refused value by its JSON pointer (RFC 6901) into the body, with "
             "the value and the rule.",
+        ),
+        _type(
+            "refused-timings",
+            422,
+            "Nothing sound can be made of the timings",
+            "errors names every reason: pointer is the file, and detail the place in it, the value "
+            "and the rule. A calibration is never fitted to timings that it cannot read for sure.",
         ),
         _type(
             "invalid-schedule",

@@ -89,6 +89,10 @@ class ShownLimits(msgspec.Struct, frozen=True, kw_only=True):
         int, msgspec.Meta(description="Slots of a schedule are at least so far apart.")
     ]
     webhook_endpoints: Annotated[int, msgspec.Meta(description="Of a team.")]
+    calibration_bytes: Annotated[
+        int, msgspec.Meta(description="Of all files of one upload of observed timings.")
+    ]
+    calibration_files: Annotated[int, msgspec.Meta(description="Of one such upload.")]
     nesting: Annotated[int, msgspec.Meta(description="Levels of objects and lists in a body.")]
     ranks: int
     retention_days: Annotated[

@@ -21,6 +21,7 @@ AT_ONCE = 3
 """Of all callers: more would only share the same cores."""
 BRIEF_AT_ONCE = 2
 MOST_WAIT_S = 30.0
+BATCH_INSTEAD = ", or post them as a batch"
 
 
 class ClientGone(BaseException):
@@ -30,9 +31,12 @@ class ClientGone(BaseException):
 class Turns:
     """Who computes beside the event loop now, and who waits."""
 
-    def __init__(self, wait_s: float = MOST_WAIT_S) -> None:
+    def __init__(
+        self, wait_s: float = MOST_WAIT_S, *, at_once: int = AT_ONCE, instead: str = BATCH_INSTEAD
+    ) -> None:
         self._wait_s = wait_s
-        self._all = anyio.CapacityLimiter(AT_ONCE)
+        self._instead = instead
+        self._all = anyio.CapacityLimiter(at_once)
         self._all_brief = anyio.CapacityLimiter(BRIEF_AT_ONCE)
         self._of_caller: dict[tuple[str, bool], anyio.CapacityLimiter] = {}
 
@@ -66,8 +70,8 @@ class Turns:
             await _acquired(limiter, gone)
         if waiting.cancelled_caught:
             raise OverLimitError(
-                f"other questions have been computed for {self._wait_s:g} s; ask again later, or "
-                "post them as a batch",
+                f"other questions have been computed for {self._wait_s:g} s; ask again later"
+                + self._instead,
                 retry_after_s=max(1, round(self._wait_s)),
             )
         try:

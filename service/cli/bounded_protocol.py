@@ -15,6 +15,7 @@ import structlog
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from service.api.refusals import refusal
+from service.api.upload_paths import is_upload
 from service.settings import Limits
 
 Phase = Literal["idle", "header", "body", "refused"]
@@ -24,6 +25,8 @@ LINGER_S: Final = 2.0
 # How much more than the body itself its chunks may take, and what is read of one that was refused
 FRAMING_FACTOR: Final = 2
 FRAMING_BYTES: Final = 1024 * 1024
+# An upload takes longer than other bodies: it may, as long as it is no slower (0.5 Mbit/s)
+UPLOAD_BYTES_PER_S: Final = 64 * 1024
 # Of a header line beside name and value: colon, space, line end
 LINE_BYTES: Final = 4
 # Files that are open beside the connections: the database, the pool, the log
@@ -60,6 +63,9 @@ class BoundedProtocol(HttpToolsProtocol):
         self._phase: Phase = "header"
         # Bytes of the header or body that is being read
         self._received = 0
+        # Of an upload: how much had come when it was last looked at
+        self._seen = 0
+        self._is_upload = False
         self._is_begun = False
         self._num_begun = 0
         self._deadline: float | None = None
@@ -117,6 +123,7 @@ class BoundedProtocol(HttpToolsProtocol):
             return
         self._phase = "body"
         super().on_headers_complete()
+        self._is_upload = is_upload(self.scope["method"], self.scope["path"])
         # What follows a chunked body are trailers: nobody reads them, and nothing bounds them.
         self.headers = deque(maxlen=0)  # type: ignore[assignment] # only appended to
 
@@ -144,15 +151,23 @@ class BoundedProtocol(HttpToolsProtocol):
         if self._phase == "header" and self._received > self.limits.header_bytes:
             self._refuse_large_header(self._received)
         elif self._phase == "body" and self._received > self._largest_body():
-            limit = self.limits.body_bytes
+            limit = self._body_bytes()
             self._refuse("too-large", f"more than {self._received} bytes; the limit is {limit}")
 
     def _largest_body(self) -> int:
-        return FRAMING_FACTOR * self.limits.body_bytes + FRAMING_BYTES
+        return FRAMING_FACTOR * self._body_bytes() + FRAMING_BYTES
+
+    def _body_bytes(self) -> int:
+        return self.limits.calibration_bytes if self._is_upload else self.limits.body_bytes
+
+    def _is_fast_enough(self) -> bool:
+        """Whether an upload has brought enough since it was last looked at."""
+        fresh, self._seen = self._received - self._seen, self._received
+        return self._is_upload and fresh >= UPLOAD_BYTES_PER_S * self.limits.body_s
 
     def _begin(self, phase: Phase) -> None:
         self._phase = phase
-        self._received = 0
+        self._received = self._seen = 0
         self._watch(self.limits.body_s if phase == "body" else self.limits.header_s)
 
     def _watch(self, within_s: float) -> None:
@@ -175,6 +190,8 @@ class BoundedProtocol(HttpToolsProtocol):
             self._watch(self.limits.body_s)
         elif self.loop.time() < self._deadline:
             self._watch(self._deadline - self.loop.time())
+        elif self._phase == "body" and self._is_fast_enough():
+            self._watch(self.limits.body_s)
         elif not self._is_begun:
             # Nothing was asked, so that nothing is answered.
             self.transport.close()

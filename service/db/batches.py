@@ -6,8 +6,6 @@ from typing import Any
 from uuid import UUID
 
 from sqlalchemy import (
-    Column,
-    ColumnElement,
     Connection,
     Row,
     and_,
@@ -19,6 +17,7 @@ from sqlalchemy import (
     update,
 )
 
+from service.db.name_search import contains
 from service.db.tables import batch_item, chunk_ledger, scenario_batch
 
 UNFINISHED = ("queued", "running", "canceling")
@@ -68,7 +67,7 @@ def list_batches(  # noqa: PLR0913 - one argument a filter
     if name is not None:
         query = query.where(columns.name == name)
     if name_contains is not None:
-        query = query.where(_contains(connection, columns.name, name_contains))
+        query = query.where(contains(connection, columns.name, name_contains))
     if ids is not None:
         query = query.where(columns.id.in_(ids))
     if created_after is not None:
@@ -77,13 +76,6 @@ def list_batches(  # noqa: PLR0913 - one argument a filter
         query = query.where(columns.created_at < created_before)
     query = query.order_by(columns.created_at.desc(), columns.id.desc()).limit(limit)
     return list(connection.execute(query))
-
-
-def _contains(connection: Connection, column: Column[str], text: str) -> ColumnElement[bool]:
-    """Whether the text stands in the column, in whatever case; no character of it is special."""
-    if connection.dialect.name == "sqlite":
-        return func.instr(func.unicode_lower(column), func.unicode_lower(text)) > 0
-    return func.strpos(func.lower(column), func.lower(text)) > 0
 
 
 def num_unfinished(connection: Connection, team_id: UUID) -> int:

@@ -58,6 +58,26 @@ def defaults_of_revisions(
     }
 
 
+def revisions_between(connection: Connection, past_id: UUID, new_id: UUID) -> list[Row[Any]]:
+    """The revisions of a profile from the past one to the new one, both among them, by number.
+
+    Nothing where they are of two profiles, or the past one is the newer.
+    """
+    of, past, new = (cluster_profile_revision.alias() for _ in range(3))
+    query = (
+        select(of.c.revision, of.c.defaults, of.c.provenance)
+        .join(past, past.c.profile_id == of.c.profile_id)
+        .join(new, new.c.profile_id == of.c.profile_id)
+        .where(
+            past.c.id == past_id,
+            new.c.id == new_id,
+            of.c.revision.between(past.c.revision, new.c.revision),
+        )
+        .order_by(of.c.revision)
+    )
+    return list(connection.execute(query))
+
+
 def list_rates(connection: Connection, rate_ids: Collection[UUID]) -> list[Row[Any]]:
     """What each of the rates prices: id, gpu_type, cost_center."""
     table = gpu_hour_rate.c

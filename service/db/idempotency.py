@@ -5,7 +5,7 @@ from datetime import datetime
 from uuid import UUID
 
 import msgspec
-from sqlalchemy import Row, delete, insert, select, update
+from sqlalchemy import ColumnElement, Row, and_, delete, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from service.db.engine import Connection, Database
@@ -72,14 +72,28 @@ def run_once(
     )
 
 
+def find_answer(database: Database, request: KeyedRequest) -> StoredAnswer | None:
+    """What the key was answered before; None when it was not.
+
+    Raises `InvalidError` (`idempotency-key-reused`) when that was another request.
+    """
+    with database.read() as connection:
+        earlier = connection.execute(select(keys).where(_same_key(request))).one_or_none()
+    return None if earlier is None else _replayed(earlier, request)
+
+
+def _same_key(request: KeyedRequest) -> ColumnElement[bool]:
+    return and_(
+        keys.c.team_id == request.team_id,
+        keys.c.principal == request.principal,
+        keys.c.key == request.key,
+    )
+
+
 def _run_in(
     connection: Connection, request: KeyedRequest, create: Callable[[Connection], StoredAnswer]
 ) -> tuple[StoredAnswer, bool]:
-    mine = (
-        (keys.c.team_id == request.team_id)
-        & (keys.c.principal == request.principal)
-        & (keys.c.key == request.key)
-    )
+    mine = _same_key(request)
     if earlier := connection.execute(select(keys).where(mine)).one_or_none():
         return _replayed(earlier, request), True
     try:

@@ -142,6 +142,7 @@ def _with_newest_revision(team_id: UUID) -> Select[Any]:
             revision.cost_center,
             revision.tags,
             revision.defaults,
+            revision.provenance,
             team.c.slug.label("team"),
         )
         .join(

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import msgspec
+
 from service.db import profiles as rows
 from service.db.engine import Connection
 from service.db.tables import utc_now
@@ -9,13 +11,18 @@ from service.errors import ConflictError, FieldFault, InvalidError, Precondition
 from service.jobs import audit
 from service.jobs.actors import Actor
 from service.jobs.labels import label_faults, slug_faults, tag_faults
-from service.jobs.profile_documents import ProfileIn, ProfileOut, RevisionIn
+from service.jobs.profile_documents import ProfileIn, ProfileOut, Provenance, RevisionIn
 from service.jobs.profiles import read_profile
 from service.model.problems import InvalidScenario
 from service.model.scenario import decode_scenario, full
 
 
-def create_profile(connection: Connection, actor: Actor, document: ProfileIn) -> ProfileOut:
+def create_profile(
+    connection: Connection,
+    actor: Actor,
+    document: ProfileIn,
+    provenance: Provenance | None = None,
+) -> ProfileOut:
     """Store a profile with its first revision.
 
     Raises `InvalidError` with every fault, `ConflictError` when the team has the slug already.
@@ -30,13 +37,23 @@ def create_profile(connection: Connection, actor: Actor, document: ProfileIn) ->
             detail, errors=[FieldFault(pointer="/slug", code="slug_taken", detail=detail)]
         )
     rows.insert_revision(
-        connection, actor.team_id, profile_id=profile_id, revision=1, content=content
+        connection,
+        actor.team_id,
+        profile_id=profile_id,
+        revision=1,
+        content=content | _stored(provenance),
     )
-    return _recorded(connection, actor, "create_profile", document.slug)
+    return _recorded(connection, actor, "create_profile", document.slug, of=provenance)
 
 
 def revise_profile(
-    connection: Connection, actor: Actor, slug: str, document: RevisionIn, *, version: int
+    connection: Connection,
+    actor: Actor,
+    slug: str,
+    document: RevisionIn,
+    *,
+    version: int,
+    provenance: Provenance | None = None,
 ) -> ProfileOut:
     """Store the next revision of the profile that still has this version.
 
@@ -50,9 +67,17 @@ def revise_profile(
     revision = current.revision + 1
     _change(connection, current, newest_revision=revision)
     rows.insert_revision(
-        connection, actor.team_id, profile_id=current.id, revision=revision, content=content
+        connection,
+        actor.team_id,
+        profile_id=current.id,
+        revision=revision,
+        content=content | _stored(provenance),
     )
-    return _recorded(connection, actor, "revise_profile", slug, before=current)
+    return _recorded(connection, actor, "revise_profile", slug, before=current, of=provenance)
+
+
+def _stored(provenance: Provenance | None) -> dict[str, Any]:
+    return {"provenance": None if provenance is None else msgspec.to_builtins(provenance)}
 
 
 def archive_profile(connection: Connection, actor: Actor, slug: str, *, version: int) -> ProfileOut:
@@ -80,16 +105,21 @@ def _recorded(
     slug: str,
     *,
     before: ProfileOut | None = None,
+    of: Provenance | None = None,
 ) -> ProfileOut:
-    """The profile as it is now, with its change in the audit trail."""
+    """The profile as it is now, with its change in the audit trail.
+
+    What comes from a calibration is its acceptance, whatever it does to the profile.
+    """
     profile = read_profile(connection, actor, slug)
     audit.record(
         connection,
         actor,
-        action=action,
+        action=action if of is None else "accept_calibration",
         subject=f"cluster-profile/{slug}",
         before=before,
         after=profile,
+        detail=None if of is None else f"calibration {of.calibration_id}",
     )
     return profile
 

@@ -30,6 +30,15 @@ class ProfileIn(RevisionIn, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     slug: Slug
 
 
+class Provenance(Struct, frozen=True, kw_only=True):
+    """Which observed timings a revision comes from, and which of its inputs they decided."""
+
+    calibration_id: UUID
+    calibration_name: str
+    source_digest: Annotated[str, Meta(description="Over the SHA-256s of the files.")]
+    paths: Annotated[list[str], Meta(description="Inputs that were taken as proposed.")]
+
+
 class ProfileOut(Struct, frozen=True, kw_only=True):
     """A profile with its newest revision."""
 
@@ -41,6 +50,7 @@ class ProfileOut(Struct, frozen=True, kw_only=True):
     cost_center: str | None
     tags: dict[str, str]
     defaults: ScenarioObject
+    provenance: Provenance | None
     team: str
     archived_at: datetime | None
     created_at: datetime
@@ -60,6 +70,7 @@ class RevisionOut(Struct, frozen=True, kw_only=True):
     cost_center: str | None
     tags: dict[str, str]
     defaults: ScenarioObject
+    provenance: Provenance | None
     created_at: datetime
     created_by: str
 

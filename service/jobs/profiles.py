@@ -3,6 +3,7 @@
 Reading them; `profile_changes` writes them.
 """
 
+from collections.abc import Iterable
 from typing import Any
 from uuid import UUID
 
@@ -16,7 +17,13 @@ from service.errors import InvalidError, MalformedError, NotFoundError
 from service.jobs.actors import Actor
 from service.jobs.labels import is_slug
 from service.jobs.page_tokens import make_token, read_token
-from service.jobs.profile_documents import ProfileOut, ProfilePage, RevisionOut, RevisionPage
+from service.jobs.profile_documents import (
+    ProfileOut,
+    ProfilePage,
+    Provenance,
+    RevisionOut,
+    RevisionPage,
+)
 
 MAX_REVISION = 2**31 - 1
 
@@ -141,8 +148,15 @@ def _no_profile(slug: str) -> NotFoundError:
 
 
 def _profile_out(row: Row[Any]) -> ProfileOut:
-    return ProfileOut(**{name: getattr(row, name) for name in ProfileOut.__struct_fields__})
+    return ProfileOut(**_fields(row, ProfileOut.__struct_fields__))
 
 
 def _revision_out(row: Row[Any]) -> RevisionOut:
-    return RevisionOut(**{name: getattr(row, name) for name in RevisionOut.__struct_fields__})
+    return RevisionOut(**_fields(row, RevisionOut.__struct_fields__))
+
+
+def _fields(row: Row[Any], names: Iterable[str]) -> dict[str, Any]:
+    found = {name: getattr(row, name) for name in names}
+    if found["provenance"] is not None:
+        found["provenance"] = msgspec.convert(found["provenance"], Provenance)
+    return found

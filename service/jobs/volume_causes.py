@@ -10,7 +10,7 @@ from uuid import UUID
 import msgspec
 
 from service.db.engine import Connection, Row
-from service.db.histories import defaults_of_revisions
+from service.db.histories import defaults_of_revisions, revisions_between
 from service.jobs.chunks import grid_of
 from service.jobs.point_costs import work_of
 from service.model import MODEL_VERSION
@@ -22,6 +22,7 @@ from service.model.problems import InvalidScenario
 from service.model.remedy.remedy_grid import RemedyGrid
 from service.model.scenario import apply_overrides, decode_scenario, full, put
 from service.reports.loss_report import VolumeCause
+from service.reports.origins import Revised
 from service.reports.volume import (
     MONTH_DAYS,
     WINDOW,
@@ -73,7 +74,11 @@ def volume_causes(
     evaluation would take more than `longest_s` in all.
     """
     defaults = _defaults(connection, pairs)
-    plans = [_plan(pair, _defaults_of(pair, defaults)) for pair in pairs]
+    revised = _revised(connection, pairs)
+    plans = [
+        _plan(pair, _defaults_of(pair, defaults), revised.get(_revision_ids(pair), ()))
+        for pair in pairs
+    ]
     left_s = longest_s
     for place, plan in enumerate(plans):
         needed_s = sum(_core_s(scenario) for scenario in plan.between)
@@ -108,13 +113,47 @@ def _defaults_of(
     return defaults[past], defaults[new]
 
 
-def _plan(pair: Pair, defaults: tuple[_Document, _Document] | None) -> _Plan:
+def _revision_ids(pair: Pair) -> tuple[UUID | None, UUID | None]:
+    return pair.past.profile_revision_id, pair.new.profile_revision_id
+
+
+def _revised(
+    connection: Connection, pairs: Sequence[Pair]
+) -> dict[tuple[UUID | None, UUID | None], list[Revised]]:
+    """All revisions from that of the past to that of now, where a calibration is behind any."""
+    found: dict[tuple[UUID | None, UUID | None], list[Revised]] = {}
+    for past, new in {_revision_ids(pair) for pair in pairs}:
+        if past is None or new is None or past == new:
+            continue
+        rows = revisions_between(connection, past, new)
+        if any(row.provenance is not None for row in rows[1:]):
+            found[(past, new)] = [_revised_of(row) for row in rows]
+    return found
+
+
+def _revised_of(row: Row[Any]) -> Revised:
+    provenance = row.provenance
+    if provenance is None:
+        return Revised(revision=row.revision, defaults=row.defaults)
+    return Revised(
+        revision=row.revision,
+        defaults=row.defaults,
+        calibration=provenance["calibration_name"],
+        paths=tuple(provenance["paths"]),
+    )
+
+
+def _plan(
+    pair: Pair,
+    defaults: tuple[_Document, _Document] | None,
+    revisions: Sequence[Revised],
+) -> _Plan:
     past, new = pair.past, pair.new
     same = (past.scenario, past.axes, past.point) == (new.scenario, new.axes, new.point)
     if same and past.model_version == new.model_version:
         return _Plan([], [])
     document = _point_of(past)
-    steps = steps_between(pair, document, document if same else _point_of(new), defaults)
+    steps = steps_between(pair, document, document if same else _point_of(new), defaults, revisions)
     if len(steps) <= 1:
         return _Plan(steps, [])
     if new.model_version != MODEL_VERSION:

@@ -19,6 +19,7 @@ from msgspec import Struct, structs
 
 from service.reports.changes import change
 from service.reports.loss_report import CauseKind, VolumeCause
+from service.reports.origins import Revised, calibration_of, value_at
 
 MONTH_DAYS = 30
 MOST_PATHS = 12
@@ -108,9 +109,6 @@ class Loss(NamedTuple):
     error: float
 
 
-_MISSING = object()
-
-
 def moves_between(past: Mapping[str, Any], new: Mapping[str, Any]) -> list[Move]:
     """The inputs in which two whole scenarios differ, by path.
 
@@ -145,11 +143,13 @@ def steps_between(
     past: Mapping[str, Any],
     new: Mapping[str, Any],
     defaults: tuple[Mapping[str, Any], Mapping[str, Any]] | None,
+    revisions: Sequence[Revised] = (),
 ) -> list[Step]:
     """What moved, in the order of the counterfactuals.
 
     `past` and `new` are the scenarios of the headline points; `defaults` are those of the two
-    revisions of the profile, None where it is one and the same, or there is none.
+    revisions of the profile, None where it is one and the same, or there is none. `revisions` are
+    all from the one to the other where a calibration stands behind any of them.
     """
     steps = []
     if pair.past.model_version != pair.new.model_version:
@@ -161,38 +161,32 @@ def steps_between(
     others = [move for move in moves if move.path != WINDOW and move not in drawn]
     of_profile = [move for move in others if defaults is not None and _follows(move, defaults)]
     of_batch = [move for move in others if move not in of_profile]
-    steps += _limited(of_profile, *_of_revision(pair))
+    steps += _of_revisions(pair, of_profile, revisions)
     steps += _limited(of_batch, "template", OF_BATCH)
     if window:
         steps.append(Step(cause="window", detail="length of the window", moves=window))
     return [*steps, *_limited(drawn, "sampling", OF_OTHER_DRAWS)]
 
 
-def _of_revision(pair: Pair) -> tuple[CauseKind, str]:
-    """What a change of the profile is called.
-
-    A revision does not say yet what it came from; one that a calibration made is told apart here.
-    """
+def _of_revisions(
+    pair: Pair, moves: Sequence[Move], revisions: Sequence[Revised]
+) -> Iterator[Step]:
+    """The inputs that the profile moved: what somebody wrote, then what was calibrated."""
     slug = pair.new.profile_slug
-    revisions = f"{slug}@{pair.past.profile_revision} -> {slug}@{pair.new.profile_revision}"
-    return "profile_revision", revisions
+    shown = f"{slug}@{pair.past.profile_revision} -> {slug}@{pair.new.profile_revision}"
+    of_path = {move.path: calibration_of(move.path, revisions) for move in moves}
+    yield from _limited(
+        [move for move in moves if of_path[move.path] is None], "profile_revision", shown
+    )
+    for name in dict.fromkeys(name for name in of_path.values() if name is not None):
+        calibrated = [move for move in moves if of_path[move.path] == name]
+        yield from _limited(calibrated, "calibration", f"{shown}: {name}")
 
 
 def _follows(move: Move, defaults: tuple[Mapping[str, Any], Mapping[str, Any]]) -> bool:
     """Whether the input is on both sides what the profile says, so that nobody else set it."""
-    said = tuple(_at(document, move.path) for document in defaults)
+    said = tuple(value_at(document, move.path) for document in defaults)
     return said == (move.past, move.new)
-
-
-def _at(document: Any, path: str) -> Any:
-    for part in path.split("."):
-        if isinstance(document, Mapping):
-            document = document.get(part, _MISSING)
-        elif isinstance(document, list) and part.isdigit() and int(part) < len(document):
-            document = document[int(part)]
-        else:
-            return _MISSING
-    return document
 
 
 def _limited(moves: Sequence[Move], cause: CauseKind, detail: str) -> list[Step]:

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from service.reports.changes import change
 from service.reports.loss_report import VolumeCause
+from service.reports.origins import Revised, calibration_of
 from service.reports.volume import (
     MOST_PATHS,
     Loss,
@@ -128,6 +129,48 @@ def test_steps_stand_in_the_fixed_order() -> None:
         ("window", "length of the window", ["period_days"]),
     ]
     assert [found.new_model for found in steps] == [True, False, False, False, False]
+
+
+def test_what_a_calibration_moved_is_told_apart_from_what_somebody_wrote() -> None:
+    """The last revision that moved an input owns it, whichever moved it before."""
+    groups = [{"count": 3, "speed_fraction": 0.7}]
+    second = SCENARIO | {"num_gpus": 96, "slow_groups": groups, "quantiles": [1.0]}
+    third = second | {"num_gpus": 128, "quantiles": [5.0]}
+    revisions = [
+        Revised(revision=1, defaults=SCENARIO),
+        Revised(
+            revision=2,
+            defaults=second,
+            calibration="night 3",
+            paths=("num_gpus", "slow_groups"),
+        ),
+        Revised(revision=3, defaults=third),
+    ]
+    both = Pair(
+        past=side(1.0),
+        new=side(1.0, third, profile_revision=3, profile_revision_id=UUID(int=3)),
+    )
+    steps = steps_between(both, SCENARIO, third, (SCENARIO, third), revisions)
+    assert [(found.cause, found.detail, found.moves[0].path) for found in steps] == [
+        ("profile_revision", "prod@1 -> prod@3", "num_gpus"),
+        ("profile_revision", "prod@1 -> prod@3", "quantiles"),
+        ("calibration", "prod@1 -> prod@3: night 3", "slow_groups.0.count"),
+    ]
+
+
+def test_an_input_is_one_with_what_lies_under_it_and_above() -> None:
+    def moved(path: str, *taken: str) -> str | None:
+        revisions = [
+            Revised(revision=1, defaults={"a": {"b": 1, "bc": 1}}),
+            Revised(revision=2, defaults={"a": {"b": 2, "bc": 2}}, calibration="c", paths=taken),
+        ]
+        return calibration_of(path, revisions)
+
+    assert [moved("a.b", taken) for taken in ("a.b", "a", "a.b.c", "a.bc", "ab")] == [
+        *("c", "c", "c", None, None)
+    ]
+    assert moved("a.z", "a") is None
+    assert calibration_of("a.b", ()) is None
 
 
 @pytest.mark.parametrize(
