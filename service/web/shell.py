@@ -1,14 +1,17 @@
 """A page as HTML: the layout, the words of its language, and the addresses of its files."""
 
 import json
-from functools import lru_cache
+import re
+from functools import lru_cache, partial
 from typing import Final
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
 from msgspec import Struct
 
 from service.reports.language import LANGUAGES, Language
 from service.web import assets, chart_files, columns, vega
+from service.web.input_lines import input_lines
 from service.web.language import Texts, texts
 
 # Also the order of the menu
@@ -22,6 +25,7 @@ PLACES: Final = (
     ("rates", "/rates"),
     ("schedules", "/schedules"),
     ("reports", "/reports"),
+    ("inputs", "/inputs"),
 )
 
 
@@ -40,12 +44,23 @@ class Page(Struct, frozen=True, kw_only=True):
 
 @lru_cache(maxsize=1)
 def _environment() -> Environment:
-    return Environment(
+    environment = Environment(
         loader=PackageLoader("service.web", "templates"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
+    )
+    environment.filters["coded"] = coded
+    return environment
+
+
+def coded(text: str) -> Markup:
+    """The text as HTML, with code elements for what stands between backticks."""
+    parts = re.split(r"`([^`]*)`", text)
+    code = Markup("<code>{}</code>")
+    return Markup().join(
+        code.format(part) if place % 2 else escape(part) for place, part in enumerate(parts)
     )
 
 
@@ -71,6 +86,7 @@ def page_html(page: Page, language: Language) -> bytes:
             vega=f"/assets/vega/{vega.tag()}.js",
             charts=chart_files.address(),
             columns=columns.address(language),
+            input_lines=partial(input_lines, language),
         )
     )
     return html.encode()
