@@ -17,6 +17,7 @@ from service.jobs.batch_documents import (
     ProfileReference,
     ScenarioObject,
 )
+from service.jobs.drift import drift_notice
 from service.jobs.evaluation_costs import EvaluationCosts, costs_of
 from service.jobs.evaluation_extras import (
     IndependentRanks,
@@ -141,6 +142,7 @@ class Resolved(msgspec.Struct, frozen=True, kw_only=True):
     scenario: Scenario
     document: EvaluationIn
     rates: EvaluationRates | None = None
+    notices: tuple[Notice, ...] = ()
 
     @property
     def is_quick(self) -> bool:
@@ -181,7 +183,12 @@ def resolve_stored(connection: Connection, actor: Actor, document: EvaluationIn)
     rates = typed_rates(document, days) or read_rates(
         connection, actor, document, profile, period_days=days
     )
-    return Resolved(scenario=scenario, document=document, rates=rates)
+    return Resolved(
+        scenario=scenario,
+        document=document,
+        rates=rates,
+        notices=tuple(drift_notice(connection, actor, profile)),
+    )
 
 
 def resolve_inline(document: EvaluationIn) -> Resolved | None:
@@ -201,7 +208,7 @@ def answer(resolved: Resolved) -> EvaluationOut:
     scenario, document = resolved.scenario, resolved.document
     inputs = columns_of(scenario)
     refuse_too_many_draws(inputs, document)
-    _refuse_long(inputs, document)
+    refuse_long(inputs, document)
     columns = evaluate(inputs, **wanted_of(document.leave_out)).columns
     ranks, left_out = _ranks(scenario, document.ranks_limit)
     return EvaluationOut(
@@ -212,7 +219,11 @@ def answer(resolved: Resolved) -> EvaluationOut:
         model_spread=model_spread_of(scenario) if document.model_spread else None,
         independent_ranks=independent_ranks_of(scenario) if document.independent_ranks else None,
         pipeline_stages=pipeline_stages_of(scenario),
-        warnings=[*notices_of(columns, inputs, document.leave_out), *left_out],
+        warnings=[
+            *resolved.notices,
+            *notices_of(columns, inputs, document.leave_out),
+            *left_out,
+        ],
         model_version=MODEL_VERSION,
         scenario=full(scenario),
     )
@@ -248,7 +259,7 @@ def refuse_too_many_draws(inputs: Columns, document: AboutScenario) -> None:
     raise refused([problem], document)
 
 
-def _refuse_long(inputs: Columns, document: EvaluationIn) -> None:
+def refuse_long(inputs: Columns, document: EvaluationIn) -> None:
     """Steps that are simulated for longer than an answer at once has time for."""
     families = len(FAMILIES) if document.model_spread else 0
     try:

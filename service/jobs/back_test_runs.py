@@ -1,0 +1,262 @@
+"""From what a caller names, a run or a calibration, to what is compared."""
+
+import math
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from statistics import NormalDist
+from typing import Any, Final
+from uuid import UUID
+
+import msgspec
+from msgspec import Struct
+
+from service.calibration.backtest import MS_PER_HOUR, Comparison, Observed, compare
+from service.calibration.findings import Estimate, Findings
+from service.calibration.options import CalibrationOptions
+from service.calibration.prediction import Prediction, predict
+from service.db import back_tests as rows
+from service.db.engine import Connection, Row
+from service.errors import FieldFault, InvalidError, NotFoundError
+from service.jobs.actors import Actor
+from service.jobs.back_test_documents import BackTestIn, RunIn
+from service.jobs.batch_documents import Notice
+from service.jobs.evaluations import EvaluationIn, refuse_long, refuse_too_many_draws, refused
+from service.jobs.planning import resolve_base
+from service.jobs.profiles import ResolvedProfile
+from service.model.columns import columns_of
+from service.model.fields import Scenario
+from service.model.problems import InvalidScenario
+from service.model.scenario import apply_overrides, decode_scenario
+
+# Of its steps by its GPUs: what rounding may take off the GPU-hours of a run
+ROUNDED: Final = 0.999
+
+
+class Run(Struct, frozen=True, kw_only=True):
+    """What was observed, and what it is called.
+
+    `source_key` may be tested once of a revision; what has the same `run_key` is the same run.
+    """
+
+    name: str
+    observed: Observed
+    observed_at: datetime
+    source_key: str
+    run_key: str
+    calibration_id: UUID | None = None
+
+
+class Asked(Struct, frozen=True, kw_only=True):
+    """A run and the scenario that should have foretold it: all that is needed to compute."""
+
+    document: BackTestIn
+    profile: ResolvedProfile
+    scenario: Scenario
+    run: Run
+    is_same_data: bool
+
+
+class Tested(Struct, frozen=True, kw_only=True):
+    """A run that was held against its prediction."""
+
+    asked: Asked
+    predicted: Prediction
+    comparison: Comparison
+    warnings: list[Notice]
+
+
+def ask(connection: Connection, actor: Actor, document: BackTestIn) -> Asked:
+    """Find the profile, the run and the scenario at the run's size.
+
+    Raises `InvalidError` with every fault, `NotFoundError` for a calibration that is not there.
+    """
+    if (document.run is None) == (document.calibration is None):
+        fault = FieldFault(
+            pointer="" if document.run is None else "/calibration",
+            code="run_or_calibration",
+            detail="give exactly one of run and calibration",
+        )
+        raise InvalidError(fault.detail, errors=[fault])
+    profile, base = resolve_base(connection, actor, document.profile, None)
+    assert profile is not None  # noqa: S101 - for the type checker: no scenario was given
+    is_same_data = False
+    if document.calibration is not None:
+        run = run_of_calibration(_calibration(connection, actor, document.calibration))
+        made_of = rows.provenance_of(connection, profile.revision_id) or {}
+        is_same_data = made_of.get("calibration_id") == str(document.calibration)
+        scenario = _scenario(base, document, run.observed.num_gpus)
+    else:
+        assert document.run is not None  # noqa: S101 - for the type checker: decided above
+        scenario = _scenario(base, document, document.run.num_gpus)
+        run = _run_of(document.run, scenario.num_gpus)
+    return Asked(
+        document=document, profile=profile, scenario=scenario, run=run, is_same_data=is_same_data
+    )
+
+
+def computed(asked: Asked) -> Tested:
+    """Predict the run and compare; raises `InvalidError` for what takes too long at once."""
+    observed = asked.run.observed
+    inputs = columns_of(asked.scenario)
+    about = EvaluationIn(profile=asked.document.profile, overrides=asked.document.overrides)
+    refuse_too_many_draws(inputs, about)
+    refuse_long(inputs, about)
+    hours = observed.num_steps * observed.step_mean_ms / MS_PER_HOUR
+    predicted = predict(asked.scenario, hours=hours)
+    comparison = compare(observed, predicted, tolerance_fraction=asked.document.tolerance_fraction)
+    warnings = list(_warnings(asked, predicted))
+    if asked.is_same_data:
+        # It says how well the model fits, not how well it predicts: nothing for a series.
+        comparison = msgspec.structs.replace(comparison, departure=None)
+    return Tested(asked=asked, predicted=predicted, comparison=comparison, warnings=warnings)
+
+
+def run_of_calibration(row: Row[Any]) -> Run:
+    """A stored calibration as a run; raises `InvalidError` where it tells no step times."""
+    findings = msgspec.convert(row.findings, Findings)
+    step = findings.step_mean_ms
+    if step is None:
+        detail = (
+            f"the calibration {row.name!r} tells no step times: send the run, with step_mean_ms, "
+            "instead"
+        )
+        fault = FieldFault(pointer="/calibration", code="no_step_times", detail=detail)
+        raise InvalidError(detail, errors=[fault])
+    overlap = findings.overlap
+    exposed = None if overlap is None else overlap.exposed_ms
+    slowest = [of_step.slowest_ms for of_step in findings.gaps.steps]
+    return Run(
+        name=row.name,
+        observed=Observed(
+            num_gpus=_num_gpus(row, findings),
+            num_steps=findings.source.num_steps,
+            step_mean_ms=step.value,
+            step_mean_se_ms=_standard_error(step, findings.confidence),
+            load_ms=None if findings.load_ms is None else findings.load_ms.value,
+            slowest_compute_ms=math.fsum(slowest) / len(slowest) if slowest else None,
+            communication_ms=None if exposed is None else exposed.value,
+        ),
+        observed_at=row.created_at,
+        source_key=f"calibration:{row.id}",
+        run_key=row.source_digest,
+        calibration_id=row.id,
+    )
+
+
+def _calibration(connection: Connection, actor: Actor, calibration_id: UUID) -> Row[Any]:
+    row = rows.get_calibration(connection, actor.team_id, calibration_id)
+    if row is None:
+        raise NotFoundError(f"there is no calibration {calibration_id}")
+    return row
+
+
+def _num_gpus(row: Row[Any], findings: Findings) -> int:
+    """Of the whole job: as was said, or as many as the files have ranks."""
+    options = msgspec.convert(row.options, CalibrationOptions)
+    source = findings.source
+    ranks = source.world_size or source.num_ranks
+    return options.num_gpus or ranks * source.num_gpus_per_rank
+
+
+def _standard_error(step: Estimate, confidence: float) -> float | None:
+    """From the width of an interval that is about as wide as that of a normal law."""
+    if step.low is None or step.high is None:
+        return None
+    return (step.high - step.low) / (2 * NormalDist().inv_cdf((1 + confidence) / 2))
+
+
+def _run_of(run: RunIn, num_gpus: int) -> Run:
+    observed = Observed(
+        num_gpus=num_gpus,
+        num_steps=run.num_steps,
+        step_mean_ms=run.step_mean_ms,
+        step_sd_ms=run.step_sd_ms,
+        step_p50_ms=run.step_p50_ms,
+        step_p95_ms=run.step_p95_ms,
+        gpu_hours=run.gpu_hours,
+        load_ms=run.load_ms,
+        slowest_compute_ms=run.slowest_compute_ms,
+        communication_ms=run.communication_ms,
+    )
+    faults = list(_faults(observed))
+    if faults:
+        raise InvalidError(faults[0].detail, errors=faults)
+    return Run(
+        name=run.name,
+        observed=observed,
+        observed_at=_in_utc(run.observed_at),
+        source_key=f"run:{run.name}",
+        run_key=f"run:{run.name}",
+    )
+
+
+def _in_utc(moment: datetime | None) -> datetime:
+    """The moment in UTC; a zone can push it over the ends of the calendar."""
+    if moment is None:
+        return datetime.now(UTC)
+    try:
+        return moment.astimezone(UTC)
+    except OverflowError:
+        detail = f"{moment} is beyond the calendar"
+        fault = FieldFault(pointer="/run/observed_at", code="beyond_calendar", detail=detail)
+        raise InvalidError(detail, errors=[fault]) from None
+
+
+def _faults(observed: Observed) -> Iterator[FieldFault]:
+    """What cannot be true of one run."""
+    low, high = observed.step_p50_ms, observed.step_p95_ms
+    if low is not None and high is not None and low > high:
+        yield FieldFault(
+            pointer="/run/step_p95_ms",
+            code="quantiles_fall",
+            detail=f"step_p95_ms is {high}, but step_p50_ms is {low}: half of the steps cannot be "
+            "shorter than more than 95 % of them",
+        )
+    of_steps = observed.num_gpus * observed.num_steps * observed.step_mean_ms / MS_PER_HOUR
+    if observed.gpu_hours is not None and observed.gpu_hours < of_steps * ROUNDED:
+        yield FieldFault(
+            pointer="/run/gpu_hours",
+            code="fewer_than_steps",
+            detail=f"gpu_hours is {observed.gpu_hours}, but {observed.num_steps} steps of "
+            f"{observed.step_mean_ms} ms on {observed.num_gpus} GPUs take {of_steps:.6g}",
+        )
+
+
+def _scenario(base: dict[str, Any], document: BackTestIn, num_gpus: int | None) -> Scenario:
+    """The profile at the run's size; raises `InvalidError` with every fault."""
+    overrides = document.overrides
+    if num_gpus is not None:
+        if "num_gpus" in overrides:
+            detail = "num_gpus is that of the run: leave it out of overrides"
+            fault = FieldFault(pointer="/overrides/num_gpus", code="given_twice", detail=detail)
+            raise InvalidError(detail, errors=[fault])
+        overrides = {**overrides, "num_gpus": num_gpus}
+    try:
+        return decode_scenario(apply_overrides(base, overrides))
+    except InvalidScenario as error:
+        about = EvaluationIn(profile=document.profile, overrides=document.overrides)
+        raise refused(error.problems, about) from error
+
+
+def _warnings(asked: Asked, predicted: Prediction) -> Iterator[Notice]:
+    if asked.is_same_data:
+        yield Notice(
+            pointer="/calibration",
+            code="same_data",
+            detail="this revision was made of these very timings: how well it fits is told, not "
+            "how well it predicts; a run that it has not seen would tell",
+        )
+    if asked.scenario.failures is not None:
+        yield Notice(
+            pointer="/profile",
+            code="failures_left_out",
+            detail="failures and checkpoints of the profile are in no step: the losses of both are "
+            "those of steps alone",
+        )
+    if predicted.step_mean_p50_ms is None:
+        yield Notice(
+            pointer="/profile",
+            code="spread_not_computed",
+            detail="how far clusters of this profile differ is not known: a step beyond the "
+            "tolerance tells nothing",
+        )
