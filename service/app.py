@@ -11,10 +11,12 @@ from litestar.handlers import HTTPRouteHandler
 from service.api import (
     api_keys,
     audit_events,
+    back_tests,
     backfills,
     batch_events,
     batch_retries,
     batches,
+    calibrations,
     communication,
     comparisons,
     curve,
@@ -44,6 +46,7 @@ from service.api import (
     webhook_endpoints,
 )
 from service.api.batch_watch import BatchWatch
+from service.api.calibrations import READINGS_AT_ONCE
 from service.api.contract import ApiRequest, ApiResponse
 from service.api.edge import GuardedApp
 from service.api.gate import AccessGate
@@ -53,9 +56,11 @@ from service.api.open_streams import OpenStreams
 from service.api.problems import answer_error
 from service.api.queue_watch import QueueWatch
 from service.api.turns import Turns
+from service.api.uploads import UploadSlots
 from service.db.engine import Database
 from service.jobs.runtime import Runtime
 from service.jobs.spans import tracing
+from service.jobs.spools import Spool
 from service.settings import Settings
 from service.web import pages
 from service.web.missing import missing_page, wants_page
@@ -69,7 +74,9 @@ ROUTES: tuple[Iterable[HTTPRouteHandler], ...] = (
     pipeline_search.routes,
     communication.routes,
     profiles.routes,
+    calibrations.routes,
     rates.routes,
+    back_tests.routes,
     batches.routes,
     deletions.routes,
     publications.routes,
@@ -116,10 +123,14 @@ def create_app(settings: Settings, database: Database | None = None) -> Litestar
         settings=settings,
     )
 
+    spool = Spool(settings.spool_folder)
+
     @asynccontextmanager
     async def serving(_app: Litestar) -> AsyncIterator[None]:
         configure_logs(settings.log_level)
         app.state.turns = Turns()
+        app.state.reading_turns = Turns(at_once=READINGS_AT_ONCE, instead="")
+        await anyio.to_thread.run_sync(spool.sweep)
         app.state.queue_watch = QueueWatch(opened)
         await app.state.gate.authenticator.warn_if_open()
         with tracing(settings.otlp_endpoint, role=engine.role):
@@ -130,6 +141,7 @@ def create_app(settings: Settings, database: Database | None = None) -> Litestar
                 app.state.batch_watch.stop()
                 # It ends the chunks in hand; other requests are still answered meanwhile.
                 await anyio.to_thread.run_sync(engine.stop)
+                spool.close()
                 if database is None:
                     opened.close()
 
@@ -143,6 +155,8 @@ def create_app(settings: Settings, database: Database | None = None) -> Litestar
         debug=False,
     )
     app.state.settings = settings
+    app.state.spool = spool
+    app.state.upload_slots = UploadSlots()
     app.state.database = opened
     app.state.gate = AccessGate(opened, settings)
     app.state.batch_watch = BatchWatch(opened)

@@ -224,9 +224,9 @@ def _accepted_as(row: Row[Any]) -> AcceptedAs | None:
 
 
 def _summary(row: Row[Any]) -> CalibrationSummary:
-    made = {"profile": _profile_of(row), "accepted_as": _accepted_as(row)}
+    made: dict[str, Any] = {"profile": _profile_of(row), "accepted_as": _accepted_as(row)}
     names = [name for name in CalibrationSummary.__struct_fields__ if name not in made]
-    return CalibrationSummary(**{name: getattr(row, name) for name in names}, **made)
+    return CalibrationSummary(**made, **{name: getattr(row, name) for name in names})
 
 
 def _json(document: Any) -> Any:
