@@ -28,6 +28,7 @@ from service.calibration.refusals import refused
 from service.calibration.timings import FloatArray, IntArray
 
 _CHUNK_BYTES = 1 << 18
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 # An event has a few hundred bytes, with stacks and shapes a few thousand.
 LARGEST_EVENT_BYTES = 4 << 20
 MOST_EVENTS = 100_000_000
@@ -208,8 +209,8 @@ def read_trace(file: str, stream: BinaryIO, tell: Callable[[int], None]) -> Trac
     Refused: no Chrome trace, truncated, an event larger than `LARGEST_EVENT_BYTES`, times that are
     missing, negative, not finite or huge.
     """
-    chunk = stream.read(_CHUNK_BYTES)
-    is_list = chunk.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] == b"["
+    chunk = stream.read(_CHUNK_BYTES).removeprefix(_BYTE_ORDER_MARK)
+    is_list = chunk.lstrip()[:1] == b"["
     events: Any = ijson.sendable_list()
     about: Any = ijson.sendable_list()
     columns = _Columns(file)
@@ -233,9 +234,10 @@ def read_trace(file: str, stream: BinaryIO, tell: Callable[[int], None]) -> Trac
             chunk = stream.read(_CHUNK_BYTES)
         parsers[0].close()
     except (ijson.JSONError, UnicodeDecodeError) as error:
+        first_line = str(error).split("\n", 1)[0].strip()[:120]
         raise refused(
             "unreadable_file",
-            f"after {columns.num_events} events the JSON breaks off or is broken ({error!s:.120})",
+            f"after {columns.num_events} events the JSON breaks off or is broken ({first_line})",
             file=file,
         ) from error
     if not columns.num_events:
