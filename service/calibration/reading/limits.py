@@ -17,7 +17,7 @@ class ReadingLimits(Struct, frozen=True, kw_only=True):
 
     decompressed_bytes: int = 8 * GIBIBYTE
     compression_ratio: int = 200
-    num_cells: int = 50_000_000
+    num_cells: int = 20_000_000
     num_steps: int = 10_000_000
     num_ranks: int = 1_000_000
     memory_bytes: int = 4 * GIBIBYTE

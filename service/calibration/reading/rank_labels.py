@@ -27,12 +27,11 @@ class RankLabels:
             differs = known[ranks] != values
             if differs.any():
                 row = int(np.argmax(differs))
-                rank = int(ranks[row])
                 raise BadRowError(
                     first_row + row,
                     "bad_value",
-                    f"rank {rank} has {name} {values[row]}, but {known[rank]} in a row before: "
-                    "give the steps before and after a move as two calibrations",
+                    f"rank {ranks[row]} has another {name} than in a row before: give the steps "
+                    "before and after a move as two calibrations",
                 )
 
     def of(self, ranks: IntArray) -> dict[str, IntArray]:
