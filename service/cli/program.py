@@ -35,6 +35,14 @@ COMMANDS = {
     "nccl-tests": Entry(
         "nccl_tests", "Turn an output of nccl-tests into a scenario's communication."
     ),
+    "overlap-audit": Entry(
+        "overlap_audit",
+        "Tell from a step's phases whether communication is hidden behind compute.",
+    ),
+    "coarse-start": Entry(
+        "coarse_start",
+        "Start from p50 and p95 of step times, with the wide interval that they leave.",
+    ),
     "submit": Entry("submit", "Post a batch to a running service."),
     "cancel": Entry("cancel", "Stop a batch; what is finished is kept."),
     "retry": Entry("retry", "Compute what a batch has left."),

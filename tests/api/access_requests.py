@@ -10,7 +10,12 @@ from typing import Any
 
 import msgspec
 
-from service.api.examples import EIGHT_STAGES, MEASUREMENTS
+from service.api.examples import (
+    COARSE_CALIBRATIONS,
+    EIGHT_STAGES,
+    MEASUREMENTS,
+    OVERLAP_AUDITS,
+)
 from tests.api.access_world import SCENARIO, Call, World
 
 CSV_HEADER = "gpu_type,currency,price_per_gpu_hour,valid_from,source\n"
@@ -300,6 +305,20 @@ REQUESTS: dict[str, Request] = {
     "list_link_presets": _get("/v1/link-presets"),
     "read_collective_measurement": Request(
         own=lambda _: ("POST", "/v1/collective-measurements", {"json": MEASUREMENT}),
+    ),
+    "audit_overlap": Request(
+        own=lambda _: (
+            "POST",
+            "/v1/overlap-audits",
+            {"json": next(iter(OVERLAP_AUDITS.values()))},
+        ),
+    ),
+    "start_coarsely": Request(
+        own=lambda _: (
+            "POST",
+            "/v1/coarse-calibrations",
+            {"json": next(iter(COARSE_CALIBRATIONS.values()))},
+        ),
     ),
     "list_profiles": _get(PROFILES),
     "get_profile": _get(PROFILES + "/{world.slug}"),

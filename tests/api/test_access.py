@@ -51,6 +51,8 @@ ALLOWED: dict[str, frozenset[str] | str] = {
     "search_pipelines": ALL,
     "list_link_presets": ALL,
     "read_collective_measurement": ALL,
+    "audit_overlap": ALL,
+    "start_coarsely": ALL,
     "list_profiles": ALL,
     "get_profile": ALL,
     "list_profile_revisions": ALL,
