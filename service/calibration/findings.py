@@ -30,11 +30,15 @@ class Remark(Struct, frozen=True, kw_only=True):
     detail: str
 
 
-class LeftOut(Struct, frozen=True, kw_only=True):
+class TimingsLeftOut(Struct, frozen=True, kw_only=True):
     """Rows or steps that were not used, and why."""
 
     reason: str
     count: int
+
+
+# Documents of the API are named for the whole service, where these names have other meanings.
+LeftOut = TimingsLeftOut
 
 
 class FileFound(Struct, frozen=True, kw_only=True):
@@ -93,7 +97,7 @@ class Outlier(Struct, frozen=True, kw_only=True):
     to_step: int | None = None
 
 
-class RankRow(Struct, frozen=True, kw_only=True):
+class TimedRank(Struct, frozen=True, kw_only=True):
     """One rank over all steps: its median compute and that as a multiple of the ranks' median."""
 
     rank: int
@@ -102,6 +106,9 @@ class RankRow(Struct, frozen=True, kw_only=True):
     compute_median_ms: float
     to_median_ratio: float
     num_steps: int
+
+
+RankRow = TimedRank
 
 
 class StepRow(Struct, frozen=True, kw_only=True):
