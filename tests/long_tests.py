@@ -46,5 +46,10 @@ LONG: Final = frozenset(
         "tests/cli/test_demo.py::test_demo_on_a_database_with_keys_prints_what_works_there",
         # Load
         "tests/cli/test_slow_readers.py::test_readers_who_take_nothing_hold_up_nobody",
+        # 120 cases of the same are in `make test`.
+        (
+            "tests/calibration/test_trace_overlap.py::"
+            "test_the_truth_is_inside_at_the_stated_rate_in_many_cases"
+        ),
     }
 )

@@ -8,7 +8,7 @@ from service.calibration.overlap_arithmetic import audit_arithmetic
 from service.calibration.step_arithmetic import StepArithmetic
 from service.calibration.timings import FloatArray, Timings
 from service.calibration.trace_overlap import audit_traces
-from service.calibration.trace_overlap_interval import standard_error
+from service.calibration.trace_overlap_interval import FEWEST_STEPS, standard_error
 
 _SAME_RANK = 0.9
 """Share of steps in which one rank must come last for its communication to hold no waiting."""
@@ -17,10 +17,10 @@ _SAME_RANK = 0.9
 def audit_of(timings: Timings, options: CalibrationOptions) -> OverlapAudit | None:
     """The audit by traces where there are collectives, else by the arithmetic of steps.
 
-    None where the timings have no communication, no step time or fewer than two whole steps.
+    None where the timings have no communication, no step time, or fewer than three whole steps.
     Raises `TimingsRefusedError` for times that no step has.
     """
-    if timings.collectives is not None:
+    if timings.collectives is not None and len(timings.collectives.step):
         return audit_traces(timings, timings.collectives, options)
     observed = arithmetic_of(timings, options)
     return None if observed is None else audit_arithmetic(observed)
@@ -39,7 +39,7 @@ def arithmetic_of(timings: Timings, options: CalibrationOptions) -> StepArithmet
         return None
     load = np.zeros_like(step) if timings.load_ms is None else timings.load_ms
     whole = ~np.any(np.isnan(timings.compute_ms + load + communication + step), axis=1)
-    if np.sum(whole) < 2:
+    if np.sum(whole) < FEWEST_STEPS:
         return None
     own = (load + timings.compute_ms)[whole]
     slowest = np.argmax(own, axis=1)

@@ -22,11 +22,14 @@ from service.calibration.options import CalibrationOptions
 from service.calibration.overlap_bounds import LEAST_SHARE, verdict_of
 from service.calibration.overlap_experiments import EXPERIMENTS
 from service.calibration.timings import Collectives, FloatArray, Timings
-from service.calibration.trace_overlap_interval import METHOD, mean_estimate, share_reach
+from service.calibration.trace_overlap_interval import (
+    FEWEST_STEPS,
+    METHOD,
+    mean_estimate,
+    share_reach,
+)
 from service.calibration.trace_overlap_transfers import Transfers, transfers_of
 
-_FEWEST_STEPS = 2
-"""One step tells nothing of the next one."""
 _NARROW = 0.1
 """Width of an interval of the hidden share from which more steps are worth their trouble."""
 _MOSTLY_HIDDEN = 0.5
@@ -49,7 +52,7 @@ def audit_traces(
     least = np.maximum(_least(found.certain_ms), options.isolated_communication_ms or 0.0)
     readings = _readings(found, least)
     low, high = _interval(readings, options.confidence)
-    verdict = verdict_of(low, high) if len(found.steps) >= _FEWEST_STEPS else "cannot_tell"
+    verdict = verdict_of(low, high) if len(found.steps) >= FEWEST_STEPS else "cannot_tell"
     return OverlapAudit(
         verdict=verdict,
         route="traces",
@@ -74,7 +77,7 @@ def _least(values: FloatArray) -> FloatArray:
 def _seen_whole(found: Transfers) -> Transfers:
     """The steps of which every collective was seen on all of its ranks, if there are any."""
     whole = found.num_partly_seen == 0
-    return found.only(whole) if np.sum(whole) >= _FEWEST_STEPS else found
+    return found.only(whole) if np.sum(whole) >= FEWEST_STEPS else found
 
 
 def _is_partly_seen(found: Transfers) -> bool:
@@ -156,8 +159,11 @@ def _reasons(
         "cannot_tell": f"{between}: the traces allow both",
     }
     reasons = [said[verdict]]
-    if len(found.steps) < _FEWEST_STEPS:
-        reasons.append("there is one step only: nothing tells how much steps differ")
+    if len(found.steps) < FEWEST_STEPS:
+        reasons.append(
+            f"there are {len(found.steps)} whole steps: fewer than {FEWEST_STEPS} do not tell how "
+            "much steps differ"
+        )
     if _is_partly_seen(found):
         reasons.append(
             f"{timings.num_ranks} of {timings.world_size or 'an unknown number of'} ranks were "

@@ -3,7 +3,7 @@
 Steps depend on their neighbours, so whole blocks are drawn (circular block bootstrap; Politis and
 Romano 1992; block length the cube root of the number of steps). The few steps of a profile make
 percentiles too narrow, so the standard error is taken from the bootstrap and the reach from
-Student's t with the number of blocks less one.
+Student's t with the number of blocks less two (a share is a ratio of two sums).
 """
 
 import math
@@ -17,12 +17,14 @@ from service.calibration.timings import FloatArray
 _NUM_DRAWS = 999
 _SEED = 10
 METHOD = "step_block_bootstrap"
+FEWEST_STEPS = 3
+"""Two steps do not tell how much steps differ."""
 
 
 def share_reach(part: FloatArray, whole: FloatArray, confidence: float) -> tuple[float, float]:
     """sum(part) / sum(whole) over steps, and how far its interval reaches to either side.
 
-    Infinite for fewer than two steps.
+    Infinite for fewer than `FEWEST_STEPS`.
     """
     share = float(np.sum(part) / np.sum(whole))
     residual = (part - share * whole) / float(np.mean(whole))
@@ -30,7 +32,7 @@ def share_reach(part: FloatArray, whole: FloatArray, confidence: float) -> tuple
 
 
 def mean_estimate(values: FloatArray, confidence: float) -> Estimate:
-    """Mean over steps of something that is not negative; open ends for fewer than two steps."""
+    """Mean over steps of something that is not negative; open ends below `FEWEST_STEPS`."""
     mean, reach = float(np.mean(values)), _reach(values, confidence)
     if math.isinf(reach):
         return Estimate(value=mean, low=None, high=None, method=METHOD)
@@ -38,9 +40,9 @@ def mean_estimate(values: FloatArray, confidence: float) -> Estimate:
 
 
 def standard_error(values: FloatArray) -> float:
-    """Of the mean over steps; infinite for fewer than two."""
+    """Of the mean over steps; infinite for fewer than `FEWEST_STEPS`."""
     num_steps = len(values)
-    if num_steps < 2:
+    if num_steps < FEWEST_STEPS:
         return math.inf
     length = _block_steps(num_steps)
     from_mean = values - np.mean(values)
@@ -65,4 +67,6 @@ def _reach(values: FloatArray, confidence: float) -> float:
     if math.isinf(error):
         return error
     num_blocks = len(values) // _block_steps(len(values))
-    return float(special.stdtrit(num_blocks - 1, (1 + confidence) / 2)) * error
+    # The ratio and the mean are both taken from the same few blocks
+    dof = max(1, num_blocks - 2)
+    return float(special.stdtrit(dof, (1 + confidence) / 2)) * error

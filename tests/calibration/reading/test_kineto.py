@@ -80,14 +80,14 @@ def test_compute_beside_random_collectives_as_counted_microsecond_by_microsecond
         events = [step(0, 0, 500)]
         busy = np.zeros(500, bool)
         for _ in range(12):
-            start, length = random.integers(0, 450), random.integers(0, 50)
-            events.append(gemm(int(start), int(length), stream=int(random.integers(3))))
+            start, length = int(random.integers(0, 450)), int(random.integers(0, 50))
+            events.append(gemm(start, length, stream=int(random.integers(3))))
             busy[start : start + length] = True
         kernels = []
         for _ in range(4):
-            start, length = random.integers(0, 400), random.integers(1, 100)
-            events.append(all_reduce(int(start), int(length)))
-            kernels.append((int(start), int(length)))
+            start, length = int(random.integers(0, 400)), int(random.integers(1, 100))
+            events.append(all_reduce(start, length))
+            kernels.append((start, length))
         found = read(opened(whole(events)))
         assert found.compute_ms[0, 0] * 1e3 == pytest.approx(busy.sum())
         seen = found.collectives

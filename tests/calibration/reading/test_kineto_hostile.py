@@ -15,7 +15,15 @@ from service.calibration.reading.kineto_events import (
     read_trace,
 )
 from service.calibration.refusals import TimingsRefusedError
-from tests.calibration.reading.kineto_traces import all_reduce, gemm, opened, read, step, whole
+from tests.calibration.reading.kineto_traces import (
+    Event,
+    all_reduce,
+    gemm,
+    opened,
+    read,
+    step,
+    whole,
+)
 
 EVENTS = [step(0, 0, 100), gemm(0, 10), all_reduce(5, 10)]
 
@@ -66,7 +74,7 @@ def test_nesting_is_refused_before_it_takes_time(opening: bytes) -> None:
 
 
 def test_odd_kinds_of_fields_are_passed_over() -> None:
-    odd = [
+    odd: list[Event] = [
         {"ph": "X", "cat": 3, "name": 4},
         {"ph": "X", "cat": "cpu_op", "ts": "x"},
         {"ph": "X", "cat": "user_annotation", "name": None},
