@@ -78,6 +78,8 @@ def command() -> None:
 
     - profiles: create_profile, revise_profile, archive_profile, restore_profile
 
+    - back-tests: create_back_test, delete_back_test
+
     - rates: create_rate, correct_rate, import_rates, approve_rate
 
     - batches: submit_batch, cancel_batch, retry_batch, reprice_batch, publish_batch,

@@ -40,7 +40,7 @@ def submission_options(function: Function) -> Function:
         ),
         click.option(
             "--deadline",
-            callback=_moment,
+            callback=moment_option,
             metavar="MOMENT",
             help="End it by then, finished or not, e.g. `2026-12-01T06:00:00Z`.",
         ),
@@ -97,7 +97,10 @@ def post_once(
     return answered(client.get(response.headers["location"]), source)
 
 
-def _moment(_context: click.Context, _option: click.Parameter, text: str | None) -> datetime | None:
+def moment_option(
+    _context: click.Context, _option: click.Parameter, text: str | None
+) -> datetime | None:
+    """What an option says as a moment with its zone; for `callback`."""
     if text is None:
         return None
     try:
