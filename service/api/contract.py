@@ -41,6 +41,10 @@ FILES: dict[str, Any] = {
     },
     "additionalProperties": False,
 }
+# A table too short to be fitted, to show its form
+FILES_EXAMPLE: dict[str, Any] = {
+    FILE_PART: ["step,rank,compute_ms\n0,0,301.2\n0,1,298.7\n1,0,300.4\n1,1,302.0\n"]
+}
 
 ApiRequest: TypeAlias = Request[Any, Any, State]
 ApiResponse: TypeAlias = Response[bytes]

@@ -12,6 +12,7 @@ from litestar.routes import HTTPRoute
 from service.api.contract import (
     EVENT_STREAM,
     FILES,
+    FILES_EXAMPLE,
     FORM,
     JSON,
     PROBLEM,
@@ -210,7 +211,7 @@ def _request_body(contract: Contract, schemas: _Schemas) -> Part:
         media_type, example = contract.text_body
         content[media_type] = {"schema": TEXT, "example": example}
     if contract.takes_files:
-        content[FORM] = {"schema": FILES}
+        content[FORM] = {"schema": FILES, "example": FILES_EXAMPLE}
     return {"required": contract.needs_body, "content": content}
 
 

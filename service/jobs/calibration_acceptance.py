@@ -17,9 +17,9 @@ from service.jobs.profile_changes import create_profile, revise_profile
 from service.jobs.profile_documents import (
     ProfileIn,
     ProfileOut,
-    Provenance,
     RevisionIn,
     RevisionOut,
+    RevisionProvenance,
 )
 from service.jobs.profiles import read_profile, read_revision
 from service.model.problems import InvalidScenario
@@ -199,7 +199,7 @@ def _over(parts: Sequence[str], paths: Sequence[str]) -> str | None:
 
 def _provenance(
     calibration: CalibrationOut, document: AcceptanceIn, taken: Mapping[str, Any]
-) -> Provenance:
+) -> RevisionProvenance:
     """Where the revision comes from: the paths that are as the calibration proposed them."""
     put_over = document.scenario or {}
     paths = [
@@ -207,7 +207,7 @@ def _provenance(
         for path in taken
         if not any(path == over or path.startswith(f"{over}.") for over in put_over)
     ]
-    return Provenance(
+    return RevisionProvenance(
         calibration_id=calibration.id,
         calibration_name=calibration.name,
         source_digest=calibration.source_digest,

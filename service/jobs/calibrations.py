@@ -21,7 +21,7 @@ from service.errors import (
     NotFoundError,
     PreconditionFailedError,
 )
-from service.jobs import audit
+from service.jobs import audit, back_tests
 from service.jobs.actors import Actor
 from service.jobs.calibration_documents import (
     AcceptedAs,
@@ -84,7 +84,7 @@ def preview(found: Found) -> CalibrationPreview:
 
 
 def store(connection: Connection, actor: Actor, found: Found) -> CalibrationOut:
-    """Store what was found."""
+    """Store what was found, and hold the profile that it is of against it."""
     findings, profile = found.findings, found.profile
     verdict = findings.overlap.verdict if findings.overlap is not None else None
     healthy = findings.healthy
@@ -119,6 +119,7 @@ def store(connection: Connection, actor: Actor, found: Found) -> CalibrationOut:
         subject=f"calibration/{calibration_id}",
         after=stored,
     )
+    back_tests.record_from_calibration(connection, actor, stored)
     return stored
 
 

@@ -11,7 +11,7 @@ from service.errors import ConflictError, FieldFault, InvalidError, Precondition
 from service.jobs import audit
 from service.jobs.actors import Actor
 from service.jobs.labels import label_faults, slug_faults, tag_faults
-from service.jobs.profile_documents import ProfileIn, ProfileOut, Provenance, RevisionIn
+from service.jobs.profile_documents import ProfileIn, ProfileOut, RevisionIn, RevisionProvenance
 from service.jobs.profiles import read_profile
 from service.model.problems import InvalidScenario
 from service.model.scenario import decode_scenario, full
@@ -21,7 +21,7 @@ def create_profile(
     connection: Connection,
     actor: Actor,
     document: ProfileIn,
-    provenance: Provenance | None = None,
+    provenance: RevisionProvenance | None = None,
 ) -> ProfileOut:
     """Store a profile with its first revision.
 
@@ -53,7 +53,7 @@ def revise_profile(
     document: RevisionIn,
     *,
     version: int,
-    provenance: Provenance | None = None,
+    provenance: RevisionProvenance | None = None,
 ) -> ProfileOut:
     """Store the next revision of the profile that still has this version.
 
@@ -76,7 +76,7 @@ def revise_profile(
     return _recorded(connection, actor, "revise_profile", slug, before=current, of=provenance)
 
 
-def _stored(provenance: Provenance | None) -> dict[str, Any]:
+def _stored(provenance: RevisionProvenance | None) -> dict[str, Any]:
     return {"provenance": None if provenance is None else msgspec.to_builtins(provenance)}
 
 
@@ -105,7 +105,7 @@ def _recorded(
     slug: str,
     *,
     before: ProfileOut | None = None,
-    of: Provenance | None = None,
+    of: RevisionProvenance | None = None,
 ) -> ProfileOut:
     """The profile as it is now, with its change in the audit trail.
 

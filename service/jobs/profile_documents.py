@@ -30,7 +30,7 @@ class ProfileIn(RevisionIn, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     slug: Slug
 
 
-class Provenance(Struct, frozen=True, kw_only=True):
+class RevisionProvenance(Struct, frozen=True, kw_only=True):
     """Which observed timings a revision comes from, and which of its inputs they decided."""
 
     calibration_id: UUID
@@ -50,7 +50,7 @@ class ProfileOut(Struct, frozen=True, kw_only=True):
     cost_center: str | None
     tags: dict[str, str]
     defaults: ScenarioObject
-    provenance: Provenance | None
+    provenance: RevisionProvenance | None
     team: str
     archived_at: datetime | None
     created_at: datetime
@@ -70,7 +70,7 @@ class RevisionOut(Struct, frozen=True, kw_only=True):
     cost_center: str | None
     tags: dict[str, str]
     defaults: ScenarioObject
-    provenance: Provenance | None
+    provenance: RevisionProvenance | None
     created_at: datetime
     created_by: str
 

@@ -20,9 +20,9 @@ from service.jobs.page_tokens import make_token, read_token
 from service.jobs.profile_documents import (
     ProfileOut,
     ProfilePage,
-    Provenance,
     RevisionOut,
     RevisionPage,
+    RevisionProvenance,
 )
 
 MAX_REVISION = 2**31 - 1
@@ -158,5 +158,5 @@ def _revision_out(row: Row[Any]) -> RevisionOut:
 def _fields(row: Row[Any], names: Iterable[str]) -> dict[str, Any]:
     found = {name: getattr(row, name) for name in names}
     if found["provenance"] is not None:
-        found["provenance"] = msgspec.convert(found["provenance"], Provenance)
+        found["provenance"] = msgspec.convert(found["provenance"], RevisionProvenance)
     return found

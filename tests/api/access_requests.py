@@ -17,6 +17,7 @@ from service.api.examples import (
     OVERLAP_AUDITS,
 )
 from tests.api.access_world import SCENARIO, Call, World
+from tests.api.calibration_tables import table
 
 CSV_HEADER = "gpu_type,currency,price_per_gpu_hour,valid_from,source\n"
 PROFILES = "/v1/cluster-profiles"
@@ -101,6 +102,28 @@ def _approve(rate: str, world: World) -> Call:
 def _delete_export(export: str, world: World) -> Call:
     path = f"/v1/exports/{export}"
     return "DELETE", path, {"headers": world.etag(path)}
+
+
+CALIBRATIONS = "/v1/calibrations"
+
+
+def _accept(calibration: str, world: World) -> Call:
+    return "POST", f"{CALIBRATIONS}/{calibration}/acceptance", {"json": world.acceptance_body()}
+
+
+def _delete_calibration(calibration: str) -> Call:
+    return "DELETE", f"{CALIBRATIONS}/{calibration}", {"headers": ANY_VERSION}
+
+
+BACK_TESTS = "/v1/back-tests"
+
+
+def _create_back_test(world: World) -> Call:
+    return "POST", BACK_TESTS, {"json": world.back_test_body()}
+
+
+def _delete_back_test(back_test: str) -> Call:
+    return "DELETE", f"{BACK_TESTS}/{back_test}", {"headers": ANY_VERSION}
 
 
 REPORTS = "/v1/reports"
@@ -331,6 +354,37 @@ REQUESTS: dict[str, Request] = {
     ),
     "archive_profile": _on_profile("POST", "/archival"),
     "restore_profile": _on_profile("DELETE", "/archival", archived=True),
+    # With a name: the whole form, with a file of it, is in test_calibrations.py.
+    "create_calibration": Request(
+        own=lambda world: (
+            "POST",
+            f"{CALIBRATIONS}?validate_only=true",
+            {"files": [("file", (f"{world.name}.csv", table().decode()))]},
+        ),
+        foreign=lambda world: (
+            "POST",
+            f"{CALIBRATIONS}?profile={world.slug}",
+            {"files": [("file", ("a.csv", table().decode()))]},
+        ),
+    ),
+    "list_calibrations": _get(CALIBRATIONS),
+    "get_calibration": _get(CALIBRATIONS + "/{world.calibration}"),
+    "delete_calibration": Request(
+        own=lambda world: _delete_calibration(world.new_calibration()),
+        foreign=lambda world: _delete_calibration(world.calibration),
+    ),
+    "accept_calibration": Request(
+        own=lambda world: _accept(world.new_calibration(), world),
+        foreign=lambda world: _accept(world.calibration, world),
+    ),
+    "create_back_test": Request(own=_create_back_test, foreign=_create_back_test),
+    "list_back_tests": _get(BACK_TESTS),
+    "read_drift": _get(BACK_TESTS + "/drift?profile={world.slug}"),
+    "get_back_test": _get(BACK_TESTS + "/{world.back_test}"),
+    "delete_back_test": Request(
+        own=lambda world: _delete_back_test(world.new_back_test()),
+        foreign=lambda world: _delete_back_test(world.back_test),
+    ),
     "list_rates": _get(RATES),
     "get_rate": _get(RATES + "/{world.rate}"),
     "resolve_rate": _get(RATES + "/resolution?gpu_type=H100&currency=EUR&on=2026-11-29"),

@@ -5,8 +5,12 @@ import time
 from typing import Any
 
 import httpx
+from sqlalchemy import select
 
 from service.api.examples import BATCH_EXAMPLES
+from service.db.tables import cluster_profile
+from service.jobs.actors import Actor
+from tests.api.calibration_tables import stored
 
 (SLOW, *_) = BATCH_EXAMPLES.values()
 SCENARIO = SLOW["items"][0]["scenario"]
@@ -24,6 +28,8 @@ class World:
         self.headers = headers
         self._numbers = itertools.count()
         self.slug = self.new_profile()
+        self.back_test = self.new_back_test()
+        self.calibration = self.new_calibration()
         self.rate = self.new_rate()
         self.batch = self.new_batch()
         self.export = self.new_export()
@@ -37,7 +43,7 @@ class World:
     def marks(self) -> list[str]:
         """Texts that nobody of another team may ever read."""
         ids = [self.rate, self.batch, self.export, self.report, self.endpoint, self.delivery]
-        return [self.name, *ids]
+        return [self.name, self.back_test, self.calibration, *ids]
 
     def admin(self, method: str, path: str, **arguments: Any) -> httpx.Response:
         headers = {**self.headers, **arguments.pop("headers", {})}
@@ -72,6 +78,26 @@ class World:
         self.admin("POST", "/v1/cluster-profiles", json=body)
         slug: str = body["slug"]
         return slug
+
+    def back_test_body(self) -> dict[str, Any]:
+        run = {"name": self.unique(), "num_steps": 1000, "step_mean_ms": 550}
+        return {"profile": self.slug, "run": run}
+
+    def new_back_test(self) -> str:
+        made = self.admin("POST", "/v1/back-tests", json=self.back_test_body())
+        back_test_id: str = made.json()["id"]
+        return back_test_id
+
+    def new_calibration(self) -> str:
+        """Stored past the API: each upload has a process of its own."""
+        database = self._client.app.state.database
+        with database.read() as connection:
+            own = cluster_profile.c.slug == self.slug
+            team_id = connection.scalars(select(cluster_profile.c.team_id).where(own)).one()
+        return str(stored(database, Actor(team_id=team_id), self.unique()).id)
+
+    def acceptance_body(self) -> dict[str, Any]:
+        return {"profile": self.unique(), "new_profile": {"name": self.name, "gpu_type": "H100"}}
 
     def new_rate(self) -> str:
         rate_id: str = self.admin("POST", "/v1/gpu-hour-rates", json=self.rate_body()).json()["id"]

@@ -61,6 +61,16 @@ ALLOWED: dict[str, frozenset[str] | str] = {
     "revise_profile": PLANNERS,
     "archive_profile": PLANNERS,
     "restore_profile": PLANNERS,
+    "create_calibration": PLANNERS,
+    "list_calibrations": ALL,
+    "get_calibration": ALL,
+    "delete_calibration": PLANNERS,
+    "accept_calibration": PLANNERS,
+    "create_back_test": PLANNERS,
+    "list_back_tests": ALL,
+    "read_drift": ALL,
+    "get_back_test": ALL,
+    "delete_back_test": PLANNERS,
     "list_rates": MONEY,
     "get_rate": MONEY,
     "resolve_rate": MONEY,
@@ -239,10 +249,12 @@ def test_objects_of_another_team_are_as_absent_ones(service: Service, operation:
         "evaluate_remedies",
         "search_pipelines",
         "submit_batch",
+        "create_back_test",
     }
     assert answer.status_code == (422 if in_body else 404), answer.text
     theirs = service.theirs
-    marks = [theirs.batch, theirs.rate, theirs.export, theirs.report, theirs.slug]
+    marks = [theirs.batch, theirs.rate, theirs.export, theirs.report, theirs.slug, theirs.back_test]
+    marks.append(theirs.calibration)
     absent = _with_unknown_objects(call, marks)
     other = service.send(absent, service.keys["admin"])
     assert _without_names(answer, marks) == _without_names(other, [UNKNOWN_ID])

@@ -20,12 +20,14 @@ from service.db.engine import Database
 from service.db.job_engine import job_file
 from service.db.process_locks import FileLock
 from service.db.tables import web_session
+from service.jobs.actors import Actor
 from service.jobs.audit_checks import check
 from service.jobs.audit_documents import AuditEventOut
 from service.settings import Settings
 from tests.api.access_keys import key_of
 from tests.api.access_requests import CSV_HEADER
 from tests.api.access_world import SCENARIO
+from tests.api.calibration_tables import stored, table
 from tests.api.conftest import BASE_URL
 from tests.jobs.audit_trails import events
 from tests.jobs.batch_bodies import item, run
@@ -136,6 +138,42 @@ def archive_profile(place: Place, method: str = "POST") -> tuple[httpx.Response,
         place.send("POST", f"{path}/archival", headers=place.etag(path))
     answer = place.send(method, f"{path}/archival", headers=place.etag(path))
     return answer, f"cluster-profile/{slug}"
+
+
+def create_calibration(place: Place) -> tuple[httpx.Response, str]:
+    files = [("file", ("timings.csv", table()))]
+    return place.send("POST", "/v1/calibrations", files=files), "calibration/{id}"
+
+
+def stored_calibration(place: Place) -> str:
+    """Past the API: each upload has a process of its own."""
+    return f"/v1/calibrations/{stored(place.database, Actor()).id}"
+
+
+def accept_calibration(place: Place) -> tuple[httpx.Response, str]:
+    slug = place.profile()
+    body = {"profile": slug, "profile_version": 1}
+    path = f"{stored_calibration(place)}/acceptance"
+    return place.send("POST", path, json=body), f"cluster-profile/{slug}"
+
+
+def delete_calibration(place: Place) -> tuple[httpx.Response, str]:
+    path = stored_calibration(place)
+    answer = place.send("DELETE", path, headers=place.etag(path))
+    return answer, f"calibration/{path.rpartition('/')[2]}"
+
+
+def create_back_test(place: Place) -> tuple[httpx.Response, str]:
+    run = {"name": place.unique("run"), "num_steps": 1000, "step_mean_ms": 550}
+    body = {"profile": place.profile(), "run": run}
+    return place.send("POST", "/v1/back-tests", json=body), "back-test/{id}"
+
+
+def delete_back_test(place: Place) -> tuple[httpx.Response, str]:
+    made, _ = create_back_test(place)
+    path = made.headers["location"]
+    answer = place.send("DELETE", path, headers=place.etag(path))
+    return answer, f"back-test/{made.json()['id']}"
 
 
 def correct_rate(place: Place) -> tuple[httpx.Response, str]:
@@ -357,6 +395,11 @@ CHANGES: dict[str, Change] = {
     "cancel_run": lambda place: of_backfill(place, "cancel its run"),
     "create_backfill": lambda place: of_backfill(place, "create"),
     "cancel_backfill": lambda place: of_backfill(place, "cancel"),
+    "create_calibration": create_calibration,
+    "accept_calibration": accept_calibration,
+    "delete_calibration": delete_calibration,
+    "create_back_test": create_back_test,
+    "delete_back_test": delete_back_test,
     "create_report": lambda place: (
         place.send("POST", "/v1/reports", json=report_body(place)),
         "report/{id}",
@@ -373,6 +416,7 @@ DOCUMENT_CHANGES = {
     "cancel_delivery": "state",
     "replay_delivery": "state",
     "revise_profile": "name",
+    "accept_calibration": "provenance",
     "archive_profile": "archived_at",
     "restore_profile": "archived_at",
     "correct_rate": "valid_until",
