@@ -11,10 +11,10 @@ import math
 
 import numpy as np
 from msgspec import Struct
+from scipy import special
 
 from service.calibration.findings import Autocorrelation, Estimate
 from service.calibration.timings import FloatArray, IntArray
-from scipy import special
 
 MAX_LAGS = 10
 MIN_PAIRS = 4
@@ -40,18 +40,20 @@ NO_MEMORY = Memory(phi=0.0, inflation=1.0, dof_share=1.0)
 class Expectation:
     """What a series with memory shows at the observed steps, over a grid of phi."""
 
-    def __init__(self, steps: IntArray) -> None:
-        self.num_steps = len(steps)
+    def __init__(self, steps: IntArray, share: float = 1.0) -> None:
+        """`share` of the cells is there, and any cell as likely as another."""
+        self.num_steps = len(steps) * share
         # Beyond this distance no phi of the grid is remembered.
         distances = np.minimum(np.diff(steps), 5_000).astype(np.float64)
         self.adjacent = np.diff(steps) == 1
         ahead = self._sums(distances)
         behind = self._sums(distances[::-1])[::-1]
         # (steps, grid): sum over all other steps u of phi^|s - u|, and 1 for s itself.
-        sums = ahead + behind - 1
-        total = sums.sum(axis=0)
+        sums = 1 + share * (ahead + behind - 2)
         num = self.num_steps
+        total = sums.mean(axis=0) * num
         self.inflation = total / num
+        self.shares_left = np.maximum(1 - (self.inflation - 1) / num, 0.05)
         squares = 1 - total / num**2
         if self.adjacent.any():
             pairs = sums[:-1][self.adjacent] + sums[1:][self.adjacent]
@@ -85,12 +87,16 @@ class Expectation:
         slopes = np.gradient(self.ratio, _GRID)
         return max(float(np.interp(phi, _GRID, slopes)), 0.05)
 
+    def left(self, phi: float) -> float:
+        """Share of the steps that is left when the mean was taken out."""
+        return float(np.interp(phi, _GRID, self.shares_left))
+
     def memory(self, phi: float) -> Memory:
         """What phi does to means and variances over the observed steps."""
         inflation = float(np.interp(phi, _GRID, self.inflation))
         # Var(s²) of an autoregression is (1 + phi²)/(1 - phi²) that of independent draws, less
-        # where gaps lie between the steps; the closed form is the larger.
-        share = (1 - phi * phi) / (1 + phi * phi)
+        # where gaps lie between the steps; the mean takes as much again as it is uncertain.
+        share = (1 - phi * phi) / (1 + phi * phi) * self.left(phi)
         return Memory(phi=phi, inflation=max(inflation, 1e-3), dof_share=share)
 
 
@@ -109,14 +115,14 @@ def memory_of_rest(
     rest: FloatArray, steps: IntArray, rest_dof: float, confidence: float
 ) -> tuple[Memory, Autocorrelation]:
     """Of the rest of a two-way table, (steps, ranks): what it does, and what is reported."""
-    expected = Expectation(steps)
+    num_cells = int(np.isfinite(rest).sum())
+    expected = Expectation(steps, num_cells / rest.size)
     ratio, num_pairs = lag_ratio(rest, expected.adjacent)
     lags = _lags(rest, steps, expected)
     if num_pairs < MIN_PAIRS or rest_dof < MIN_PAIRS:
         return NO_MEMORY, Autocorrelation(lag_1=None, num_pairs=num_pairs, lags=lags)
     phi = expected.phi_of(ratio)
     # A pair is worth less where a mean of few ranks was taken out of it: dof over cells.
-    num_cells = int(np.isfinite(rest).sum())
     effective = max(num_pairs * rest_dof / num_cells, 1.0)
     lag_1 = _estimate(expected, ratio, phi, effective, confidence)
     return expected.memory(phi), Autocorrelation(lag_1=lag_1, num_pairs=num_pairs, lags=lags)
@@ -132,9 +138,10 @@ def _estimate(
     """
     reach = float(special.ndtri((1 + confidence) / 2))
     slope = expected.slope_at(phi)
-    sharper = np.sqrt((1 - _GRID**2) / num_pairs + 1 / num_pairs**2)
-    low = float(np.interp(ratio, np.maximum.accumulate(expected.ratio + reach * sharper), _GRID))
-    high = float(np.interp(ratio, np.maximum.accumulate(expected.ratio - reach * sharper), _GRID))
+    # Simulated: taking out the mean costs as many steps as its variance is worth, twice.
+    error = np.sqrt((1 - _GRID**2) / num_pairs + 1 / num_pairs**2) / expected.shares_left
+    low = float(np.interp(ratio, np.maximum.accumulate(expected.ratio + reach * error), _GRID))
+    high = float(np.interp(ratio, np.maximum.accumulate(expected.ratio - reach * error), _GRID))
     if slope <= 0.05:
         return Estimate(value=phi, low=None, high=None, method="too_few_adjacent_steps")
     return Estimate(value=phi, low=min(low, phi), high=max(high, phi), method="bartlett")

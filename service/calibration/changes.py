@@ -6,6 +6,7 @@ import numpy as np
 
 from service.calibration.observed import median_of
 from service.calibration.timings import BoolArray, FloatArray
+import itertools
 
 MAX_BLOCKS = 48
 MIN_BLOCK_STEPS = 3
@@ -43,10 +44,7 @@ def changes_of(relative: FloatArray) -> list[Change]:
         return []
     edges = np.linspace(0, num_steps, num_blocks + 1).astype(np.int64)
     blocks = np.stack(
-        [
-            median_of(relative[start:stop], axis=0)
-            for start, stop in zip(edges, edges[1:], strict=False)
-        ]
+        [median_of(relative[start:stop], axis=0) for start, stop in itertools.pairwise(edges)]
     )
     complete = np.isfinite(blocks).all(axis=0)
     blocks = np.where(complete, blocks, 1.0)
@@ -117,7 +115,7 @@ def _sharp(series: FloatArray, start: int, stop: int, middle: float) -> tuple[in
 
     `stop` is one beyond. A block beside it may hold the edge itself, so a block's width is tried.
     """
-    above = np.where(np.isfinite(series), series > middle, False)  # noqa: FBT003 - no argument
+    above = np.where(np.isfinite(series), series > middle, False)
     first, last = start, stop - 1
     while first > 0 and above[first - 1]:
         first -= 1

@@ -69,6 +69,12 @@ class Split(Struct, frozen=True, kw_only=True):
     standard_error: float
     dof: float
 
+    @property
+    def lasting_dof(self) -> float:
+        """Degrees of freedom of what stays with ranks, or with nodes where those are told."""
+        part = self.persistent if self.node is None else self.node
+        return 1.0 if part is None else part.dof
+
     def cv(self, name: str) -> float:
         """Coefficient of variation of a source; 0 where it is not told."""
         part: Part | None = getattr(self, name)
@@ -136,8 +142,7 @@ def split_of(
     # Means over so few correlated steps would leave nothing to divide by.
     num_steps = len(observed.steps)
     lowered = max(1 - (memory.inflation - 1) / (num_steps - 1), 0.1)
-    kurtosis = excess_kurtosis_of(table.rest.ravel()) if table.rest_dof > 0 else 0.0
-    rest = _rest(table, square * lowered, memory.dof_share, kurtosis)
+    rest = _rest(table, square * lowered, memory.dof_share)
     nested = _nested_replicas(table, observed.replicas, square * lowered, memory.dof_share)
     within, between = (rest, rest) if nested is None else nested[:2]
     noise = MeanSquare(rest.value * table.rank_noise * memory.inflation, rest.dof)
@@ -158,9 +163,7 @@ def split_of(
         variance = max(between.value - within.value, 0.0) / size
         ends = Ends(ends.low / size, ends.high / size)
         replica = _scaled(Part(variance, ends, between.dof, DIFFERENCE), scale, 0.0)
-    error, dof = _error_of_mean(
-        table, observed, (persistent, node, common, between), memory, steps_memory
-    )
+    error, dof = _error_of_mean(table, observed, square, num_kinds, (between, noise), steps_memory)
     return Split(
         persistent=persistent,
         node=node,
@@ -184,19 +187,26 @@ def _scaled(part: Part, scale: float, less: float) -> Part:
     return Part(variance, Ends(low, high), part.dof, part.method)
 
 
-def _rest(table: TwoWay, square: float, dof_share: float, kurtosis: float) -> MeanSquare:
+def _rest(table: TwoWay, square: float, dof_share: float) -> MeanSquare:
     """Variance of the rest, with fewer degrees of freedom where it is correlated or long-tailed.
 
     Where ranks differ in it, the spread between ranks says how well the mean over them is known.
+    A rank or step that takes longer has more of it in proportion, which is no such difference.
     """
     dof = max(table.rest_dof * dof_share, 1.0)
-    dof = kurtosis_dof(dof, kurtosis, max(table.num_cells, 1))
+    scale = table.mean + table.of_rank
+    by_cell = table.rest / scale
+    by_cell /= (1 + table.of_step / table.mean)[:, np.newaxis]
+    dof = kurtosis_dof(dof, excess_kurtosis_of(by_cell.ravel()), max(table.num_cells, 1))
     num_ranks = table.rest.shape[1]
     if num_ranks >= MIN_RANKS_FOR_KURTOSIS:
-        of_ranks = np.nanmean(table.rest * table.rest, axis=0)
+        by_cell *= by_cell
+        of_ranks = np.nanmean(by_cell, axis=0)
         error = float(of_ranks.std(ddof=1)) / math.sqrt(num_ranks)
-        if error > 0:
-            dof = min(dof, 2 * (float(of_ranks.mean()) / error) ** 2)
+        # Of few ranks that spread is itself luck: only what is beyond it counts.
+        among = 2 * (float(of_ranks.mean()) / error) ** 2 if error > 0 else dof
+        if among < dof * (1 - 2 * math.sqrt(2 / num_ranks)):
+            dof = among
     return MeanSquare(table.rest_square / square, max(dof, 1.0))
 
 
@@ -318,20 +328,29 @@ def _steps_square(table: TwoWay, square: float, memory: Memory) -> MeanSquare:
 def _error_of_mean(
     table: TwoWay,
     observed: Observed,
-    parts: tuple[Part | None, Part | None, Part, MeanSquare],
-    memory: Memory,
+    square: float,
+    num_kinds: int,
+    rests: tuple[MeanSquare, MeanSquare],
     steps_memory: Memory,
 ) -> tuple[float, float]:
-    """Standard error of the mean of all cells, and its degrees of freedom."""
-    persistent, node, common, between = parts
-    num_steps, num_ranks = table.rest.shape
-    found = [
-        (common.variance * steps_memory.inflation / num_steps, common.dof),
-        (between.value * memory.inflation / table.num_cells, between.dof),
-    ]
-    if persistent is not None:
-        found.append((persistent.variance / num_ranks, persistent.dof))
-    if node is not None and observed.nodes is not None:
+    """Standard error of the mean of all cells, and its degrees of freedom.
+
+    The mean squares of ranks (of nodes' means, where nodes are known) and of steps, each by its
+    number, hold the rest once too often, by next to nothing.
+    """
+    between, noise = rests
+    num_ranks, num_steps = len(table.of_rank), len(table.of_step)
+    steps = _steps_square(table, square, steps_memory)
+    found = [(steps.value * steps_memory.inflation / num_steps, steps.dof)]
+    nested = _nested_nodes(table.of_rank, observed, num_kinds)
+    if nested is not None and observed.nodes is not None:
+        means = nested[1]
         _, sizes = np.unique(observed.nodes, return_counts=True)
-        found.append((node.variance * float((sizes**2).sum()) / num_ranks**2, node.dof))
+        weight = float((sizes**2).sum()) / num_ranks**2
+        found.append((means.value / square * weight, means.dof))
+    elif num_ranks > num_kinds:
+        ranks = table.rank_square / square / num_ranks
+        found.append((ranks, _tailed(num_ranks - num_kinds, table.of_rank)))
+    else:
+        found.append((noise.value / num_ranks, between.dof))
     return math.sqrt(sum(variance for variance, _ in found)), combined_dof(found)

@@ -133,11 +133,12 @@ def _outlier(fitted: Fitted, one: Apart, confidence: float) -> Outlier:
 
 
 def time_ratio(fitted: Fitted, position: int) -> float:
-    """Mean compute of a rank by the level of its stage; spikes count less by trimming a tenth."""
+    """Mean compute of a rank by that of the healthy ranks of its stage, over the same steps."""
     series = fitted.observed.compute_ms[:, position]
-    known = np.sort(series[np.isfinite(series)])
+    known = np.isfinite(series)
+    of_steps = np.nanmean(fitted.cells[known], axis=1)
     level = fitted.level_ms[fitted.of_stage[position]]
-    return float(known.mean() / level)
+    return float(series[known].sum() / of_steps.sum() / level) * fitted.split.mean
 
 
 def _speed(fitted: Fitted, one: Apart, confidence: float) -> Estimate:
@@ -149,14 +150,17 @@ def _speed(fitted: Fitted, one: Apart, confidence: float) -> Estimate:
         ratio = time_ratio(fitted, one.position)
         if not math.isfinite(ratio):
             return Estimate(value=1 / one.ratio, low=None, high=None, method="no_other_rank")
-        error = math.sqrt(scatter / num_steps + split.standard_error**2)
-        dof = split.dof
+        # Steps move all alike, so the level's error is that of so many ranks.
+        alike = int((fitted.healthy & (fitted.of_stage == fitted.of_stage[one.position])).sum())
+        lasting = split.cv("persistent") ** 2 + split.cv("node") ** 2
+        error = math.sqrt(scatter / num_steps + (lasting + scatter / num_steps) / alike)
+        dof = split.lasting_dof
     else:
         ratio = change.ratio
         inside = change.last - change.first + 1
         # Medians of blocks are compared: pi/2 times the variance of means.
         error = math.sqrt(math.pi / 2 * scatter * (1 / inside + 1 / max(num_steps - inside, 1)))
-        dof = split.dof
+        dof = split.lasting_dof
     reach = error * float(special.stdtrit(max(dof, 1.0), (1 + confidence) / 2))
     return Estimate(
         value=1 / ratio,

@@ -10,7 +10,7 @@ from service.calibration.gaps import max_to_mean_of, mean_over_steps
 from service.calibration.lockstep import largest_of
 from service.calibration.observed import Observed
 from service.calibration.refusals import TimingsRefusedError
-from service.calibration.timings import FloatArray
+from service.calibration.timings import FloatArray, IntArray
 from service.calibration.variability import Shape, slow_kinds, sources_of
 from service.model.columns import columns_of
 from service.model.kernel import evaluate
@@ -105,12 +105,12 @@ def _observed_ranks(fitted: Fitted, gpus_per_rank: int, max_groups: int) -> dict
 def _whole_nodes(fitted: Fitted, gpus_per_rank: int) -> dict[str, Any]:
     if fitted.observed.nodes is None:
         return {}
-    return {"gpus_per_node": usual_node_size(fitted.observed) * gpus_per_rank}
+    return {"gpus_per_node": usual_node_size(fitted.observed.nodes) * gpus_per_rank}
 
 
-def usual_node_size(observed: Observed) -> int:
-    """Ranks of most nodes."""
-    _, sizes = np.unique(observed.nodes, return_counts=True)
+def usual_node_size(nodes: IntArray) -> int:
+    """Ranks of most nodes; `nodes` (ranks,)."""
+    _, sizes = np.unique(nodes, return_counts=True)
     return int(np.bincount(sizes).argmax())
 
 

@@ -71,9 +71,9 @@ def variance_interval(square: MeanSquare, confidence: float) -> Ends:
 
 def _shares(dof: float, tail: float) -> tuple[float, float]:
     """1 - dof/chi²(upper) and dof/chi²(lower) - 1: how far the ends are below and above."""
-    high = 2 * special.gammainccinv(dof / 2, tail)
+    high = float(2 * special.gammainccinv(dof / 2, tail))
     # Of a fraction of one degree of freedom the lower quantile may round to 0.
-    low = max(2 * special.gammaincinv(dof / 2, tail), 1e-12)
+    low = max(float(2 * special.gammaincinv(dof / 2, tail)), 1e-12)
     return 1 - dof / high, dof / low - 1
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from service.calibration.changes import Change, changes_of
 from service.calibration.observed import Observed, median_of, relative_to_stage, stage_groups
-from service.calibration.timings import BoolArray, FloatArray, IntArray
+from service.calibration.timings import BoolArray, FloatArray
 
 MIN_EFFECT = 0.03
 """A rank within 3 % of the median does not stand apart, however equal the others are."""
@@ -47,57 +47,56 @@ def limit_of(num_ranks: int) -> float:
 
 
 def apart_of(observed: Observed) -> list[Apart]:
-    """Ranks that stand apart from those of their stage, in the order of ranks."""
+    """Ranks that stand apart from those of their stage, in the order of ranks.
+
+    Stages are levelled one by one; how far ranks are apart is taken over all stages together, since
+    that of few ranks is luck.
+    """
     relative = relative_to_stage(observed.compute_ms, observed.stages)
-    found: dict[int, Apart] = {}
+    away = np.zeros(len(observed.ranks), dtype=np.bool_)
+    changes: dict[int, Change] = {}
     for ranks in stage_groups(observed.stages, len(observed.ranks)):
-        if len(ranks) > 1:
-            found |= {one.position: one for one in _of_stage(relative[:, ranks], ranks)}
-    return [found[position] for position in sorted(found)]
-
-
-def _of_stage(relative: FloatArray, ranks: IntArray) -> list[Apart]:
-    """`relative` (steps, ranks of the stage); positions are those of all ranks."""
+        if len(ranks) == 1:
+            continue
+        part = relative[:, ranks]
+        away[ranks], level = kinds_apart(median_of(part, axis=0))
+        relative[:, ranks] = part / level
+        changes |= {int(ranks[found.position]): found for found in changes_of(part / level)}
     middle = median_of(relative, axis=0)
-    # Stages or kinds of GPUs may have moved the median: each kind by itself.
-    away, level = _kinds_apart(middle)
-    rest = np.flatnonzero(~away)
-    deviations = _deviations(middle, rest, level)
-    over = away | (deviations > limit_of(max(len(rest), MIN_RANKS_FOR_MAD)))
+    deviations, limit = _deviations(middle, ~away)
     found = []
-    changed = {change.position: change for change in changes_of(relative)}
-    for position, rank in enumerate(ranks.tolist()):
-        ratio = float(middle[position] / level)
-        apart = float(deviations[position])
-        change = changed.get(position)
-        if change is not None and not _slow_throughout(change, relative[:, position], level):
-            found.append(Apart(rank, "changed", change.ratio, change.deviations, change))
-        elif over[position]:
-            found.append(Apart(rank, "slow" if ratio > 1 else "fast", ratio, apart, None))
+    for position in range(len(middle)):
+        ratio, apart = float(middle[position]), float(deviations[position])
+        change = changes.get(position)
+        if change is not None and not _slow_throughout(change, relative[:, position]):
+            found.append(Apart(position, "changed", change.ratio, change.deviations, change))
+        elif away[position] or apart > limit:
+            found.append(Apart(position, "slow" if ratio > 1 else "fast", ratio, apart, None))
     return found
 
 
-def _slow_throughout(change: Change, series: FloatArray, level: float) -> bool:
+def _slow_throughout(change: Change, series: FloatArray) -> bool:
     """Whether the steps outside of the change are as far from the others as what is named slow."""
     outside = np.concatenate([series[: change.first], series[change.last + 1 :]])
     known = outside[np.isfinite(outside)]
-    return bool(len(known) and abs(float(np.median(known)) / level - 1) > 2 * MIN_EFFECT)
+    return bool(len(known) and abs(float(np.median(known)) - 1) > 2 * MIN_EFFECT)
 
 
-def _deviations(middle: FloatArray, rest: IntArray, level: float) -> FloatArray:
-    """Robust standard deviations from the level; at most the limit within the minimum effect."""
-    if len(rest) < MIN_RANKS_FOR_MAD:
-        # Too few to have a spread of their own: only a gap sets ranks apart.
-        spread = np.inf
-    else:
-        spread = 1.4826 * float(np.median(np.abs(middle[rest] - level)))
-    floor = MIN_EFFECT * level / limit_of(max(len(rest), MIN_RANKS_FOR_MAD))
-    smallest = max(floor, spread) if np.isfinite(spread) else MIN_GAP * level
-    deviations: FloatArray = np.abs(middle - level) / smallest
-    return deviations
+def _deviations(middle: FloatArray, alike: BoolArray) -> tuple[FloatArray, float]:
+    """Robust standard deviations from 1, and how many of them set a rank apart.
+
+    The smallest deviation that is taken puts the limit at the minimum effect. Of fewer than five
+    ranks none has a spread of its own: only a gap sets one apart.
+    """
+    num_alike = int(alike.sum())
+    limit = limit_of(max(num_alike, MIN_RANKS_FOR_MAD))
+    if num_alike < MIN_RANKS_FOR_MAD:
+        return np.abs(middle - 1) * limit / MIN_GAP, np.inf
+    spread = 1.4826 * float(np.median(np.abs(middle[alike] - 1)))
+    return np.abs(middle - 1) / max(MIN_EFFECT / limit, spread), limit
 
 
-def _kinds_apart(middle: FloatArray) -> tuple[BoolArray, float]:
+def kinds_apart(middle: FloatArray) -> tuple[BoolArray, float]:
     """Ranks beyond a wide gap from the largest kind (of equal kinds: the fastest), and its level.
 
     Needed where the median cannot tell: among fewer than five ranks, and where about half of the
@@ -106,7 +105,7 @@ def _kinds_apart(middle: FloatArray) -> tuple[BoolArray, float]:
     order = np.argsort(middle, kind="stable")
     logs = np.log(middle[order])
     gaps = np.diff(logs)
-    cuts = []
+    cuts: list[int] = []
     for position in np.flatnonzero(gaps >= np.log1p(MIN_GAP)).tolist():
         width = max(_width(logs, position, cuts), 1e-4)
         if gaps[position] >= GAP_TO_WIDTH * width or len(middle) < MIN_RANKS_FOR_MAD:

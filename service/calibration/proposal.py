@@ -168,7 +168,7 @@ def _values(facts: Facts, *, is_piped: bool, max_groups: int) -> list[ProposedVa
         values.append(
             ProposedValue(
                 path="gpus_per_node",
-                value=usual_node_size(fitted.observed) * size,
+                value=usual_node_size(fitted.observed.nodes) * size,
                 low=None,
                 high=None,
                 reason="ranks of most nodes, times the GPUs of a rank",

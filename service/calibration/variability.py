@@ -5,10 +5,10 @@ import math
 import numpy as np
 from msgspec import Struct
 
+from service.calibration.components import Part
 from service.calibration.findings import Estimate, ProposedValue
 from service.calibration.fitted import Fitted, time_ratio
 from service.calibration.intervals import cv_estimate
-from service.calibration.components import Part
 from service.calibration.lockstep import OfGpu, of_gpu
 from service.model.rulebook.rules_of_sources import MAX_CV_OF_PRODUCT
 
