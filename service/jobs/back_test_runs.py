@@ -44,6 +44,7 @@ class Run(Struct, frozen=True, kw_only=True):
     source_key: str
     run_key: str
     calibration_id: UUID | None = None
+    num_missing_ranks: int = 0
 
 
 class Asked(Struct, frozen=True, kw_only=True):
@@ -123,7 +124,8 @@ def run_of_calibration(row: Row[Any]) -> Run:
         fault = FieldFault(pointer="/calibration", code="no_step_times", detail=detail)
         raise InvalidError(detail, errors=[fault])
     overlap = findings.overlap
-    exposed = None if overlap is None else overlap.exposed_ms
+    # Of the rank that comes last: where no audit tells what is hidden, all of the transfer counts.
+    exposed = overlap.exposed_ms if overlap and overlap.exposed_ms else findings.communication_ms
     slowest = [of_step.slowest_ms for of_step in findings.gaps.steps]
     return Run(
         name=row.name,
@@ -136,6 +138,7 @@ def run_of_calibration(row: Row[Any]) -> Run:
             slowest_compute_ms=math.fsum(slowest) / len(slowest) if slowest else None,
             communication_ms=None if exposed is None else exposed.value,
         ),
+        num_missing_ranks=max((findings.source.world_size or 0) - findings.source.num_ranks, 0),
         observed_at=row.created_at,
         source_key=f"calibration:{row.id}",
         run_key=row.source_digest,
@@ -245,6 +248,13 @@ def _warnings(asked: Asked, predicted: Prediction) -> Iterator[Notice]:
             code="same_data",
             detail="this revision was made of these very timings: how well it fits is told, not "
             "how well it predicts; a run that it has not seen would tell",
+        )
+    if asked.run.num_missing_ranks:
+        yield Notice(
+            pointer="/calibration",
+            code="ranks_missing",
+            detail=f"{asked.run.num_missing_ranks} ranks of the job are not in the timings: unless "
+            "they tell the whole step, one of those may have been the slowest, and steps longer",
         )
     if asked.scenario.failures is not None:
         yield Notice(

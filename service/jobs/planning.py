@@ -1,8 +1,9 @@
 """From the items of a batch to resolved scenarios and grids, with every fault named."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import date
 from typing import Any
+from uuid import UUID
 
 import msgspec
 import numpy as np
@@ -14,6 +15,7 @@ from service.jobs.actors import Actor
 from service.jobs.batch_documents import BatchItemIn, Notice
 from service.jobs.digests import digest
 from service.jobs.documents import escaped
+from service.jobs.drift import drift_notice
 from service.jobs.point_costs import Work, work_of
 from service.jobs.profiles import ResolvedProfile, resolve_profile
 from service.jobs.remedy_items import grid_of_remedies, refuse_unfit
@@ -123,19 +125,30 @@ def plan_items(
         )
     if faults:
         raise InvalidError(_summary(faults), problem="invalid-scenario", errors=faults)
+    warnings = [
+        Notice(
+            pointer=f"/items/{position}{warning.pointer}", code=warning.code, detail=warning.detail
+        )
+        for position, item in enumerate(planned)
+        for warning in item.grid.warnings
+    ]
     return Plan(
         items=tuple(planned),
-        warnings=[
-            Notice(
-                pointer=f"/items/{position}{warning.pointer}",
-                code=warning.code,
-                detail=warning.detail,
-            )
-            for position, item in enumerate(planned)
-            for warning in item.grid.warnings
-        ],
+        warnings=[*warnings, *_drifts(connection, actor, planned)],
         input_digest=digest([[item.source.custom_id, item.input_digest] for item in planned]),
     )
+
+
+def _drifts(
+    connection: Connection, actor: Actor, planned: Sequence[PlannedItem]
+) -> Iterator[Notice]:
+    """What runs tell of the profiles, once of each revision: at the first item that names it."""
+    first: dict[UUID, tuple[int, ResolvedProfile]] = {}
+    for position, item in enumerate(planned):
+        if item.profile is not None:
+            first.setdefault(item.profile.revision_id, (position, item.profile))
+    for position, profile in first.values():
+        yield from drift_notice(connection, actor, profile, f"/items/{position}/profile")
 
 
 def _summary(faults: Sequence[FieldFault]) -> str:

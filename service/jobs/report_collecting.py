@@ -11,6 +11,7 @@ from service.db import batches, reports, schedule_runs
 from service.db.engine import Connection, Row
 from service.jobs.actors import Actor
 from service.jobs.batch_documents import TERMINAL_STATES
+from service.jobs.drift import CODE as DRIFTED
 from service.jobs.report_documents import MakingSettings
 from service.jobs.report_reading import Rates, ReadBatch, read_batch, read_rates, read_side
 from service.jobs.report_remedies import Ranked, rank
@@ -29,6 +30,7 @@ from service.reports.report_notices import (
     notice,
     notices_of_budget,
     notices_of_comparison,
+    notices_of_profiles,
     notices_of_side,
 )
 from service.reports.report_sides import Paired, ReportSide, paired
@@ -251,5 +253,13 @@ def _of_batch(read: ReadBatch, side: ReportSide) -> Iterator[ReportNotice]:
         points_failed=batch.points_failed,
         points_total=batch.points_total,
     )
+    yield from notices_of_profiles(_drifted(read))
     if batch.reused_from is not None:
         yield notice("reused", batch=str(batch.reused_from))
+
+
+def _drifted(read: ReadBatch) -> list[str]:
+    """Slugs of the profiles of which runs told otherwise when the batch was taken."""
+    slugs = {f"/items/{item.position}/profile": item.profile_slug for item in read.items}
+    warned = [warning for warning in read.batch.warnings if warning["code"] == DRIFTED]
+    return sorted({slugs[warning["pointer"]] for warning in warned if warning["pointer"] in slugs})

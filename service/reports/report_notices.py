@@ -48,6 +48,8 @@ NOTICES: Final = {
     "({names}). Their loss rests on how the tail goes on.",
     "reused": "Nothing was computed again: the results of batch {batch} were taken over, since "
     "inputs and model are the same.",
+    "profile_drifted": "Observed runs have drifted away from what their profiles predict: {names}. "
+    "The losses here rest on those profiles: calibrate them anew.",
     "budget_unknown": "Whether the budget of money is kept is not known: not all days have a rate "
     "in its currency.",
     "budget_incomplete": "Whether the budget is kept is not known. Items without numbers: {items}.",
@@ -127,6 +129,12 @@ def notices_of_budget(outcome: BudgetOutcome | None, num_missing: int) -> Iterat
         yield notice("budget_unknown")
     if num_missing:
         yield notice("budget_incomplete", items=num_missing)
+
+
+def notices_of_profiles(drifted: Sequence[str]) -> Iterator[ReportNotice]:
+    """That runs tell otherwise than these profiles, by slug."""
+    if drifted:
+        yield notice("profile_drifted", names=_listed(drifted))
 
 
 def _about(

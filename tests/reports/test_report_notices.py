@@ -15,6 +15,7 @@ from service.reports.report_notices import (
     notice,
     notices_of_budget,
     notices_of_comparison,
+    notices_of_profiles,
     notices_of_side,
 )
 from service.reports.report_sides import ReportSide, paired
@@ -109,6 +110,11 @@ def test_what_makes_two_batches_unlike() -> None:
         "window_length_changed": {"items": 1, "names": "b"},
         "ideal_changed": {"items": 1, "names": "d"},
     }
+
+
+def test_profiles_that_runs_have_drifted_away_from() -> None:
+    assert told(notices_of_profiles([])) == {}
+    assert told(notices_of_profiles(["a", "b"])) == {"profile_drifted": {"names": "a, b"}}
 
 
 def test_a_model_without_an_ideal_step_says_nothing_of_it() -> None:
