@@ -52,10 +52,8 @@ def _label(batch: pa.RecordBatch, label: str, table: Table, first_row: int) -> I
     if label != "node":
         return whole_numbers(values, label, first_row)
     places, names = _dictionary(values, label, first_row)
-    numbers = [
-        table.node_number(name, first_row + int(np.argmax(places == place)))
-        for place, name in enumerate(names)
-    ]
+    rows = first_row + _first_rows(places, len(names))
+    numbers = [table.node_number(name, int(row)) for name, row in zip(names, rows, strict=True)]
     return np.array(numbers, np.int64)[places]
 
 
@@ -65,11 +63,18 @@ def _dictionary(column: "pa.Array[Any]", name: str, first_row: int) -> tuple[Int
     return places, [str(word) for word in values.dictionary.to_pylist()]
 
 
+def _first_rows(places: IntArray, num_places: int) -> IntArray:
+    """The first row of each place."""
+    rows = np.zeros(num_places, np.int64)
+    # Of several values for one place the last one stays, which is the first row.
+    rows[places[::-1]] = np.arange(len(places) - 1, -1, -1)
+    return rows
+
+
 def _flags(batch: pa.RecordBatch, first_row: int) -> Mapping[bool, int]:
     places, words = _dictionary(batch.column(FLAG), FLAG, first_row)
     found = {}
-    for place, word in enumerate(words):
-        row = int(np.argmax(places == place))
+    for word, row in zip(words, _first_rows(places, len(words)).tolist(), strict=True):
         if word.strip().lower() not in _FLAGS:
             raise BadRowError(
                 first_row + row, "bad_value", f"{FLAG} is {shown(word)}, not true or false"

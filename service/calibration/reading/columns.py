@@ -113,7 +113,7 @@ def _misspelt(names: Sequence[str], file: str) -> list[Fault]:
 def _meant(name: str) -> str | None:
     """What a name that is not known was meant to be, if it looks like one that is."""
     plain = name.strip().lower().replace(" ", "_").replace("-", "_")[:64]
-    time = _TIME_NAME.fullmatch(plain)
+    time = None if plain in _KNOWN else _TIME_NAME.fullmatch(plain)
     if time is not None:
         phase = "communication" if time[1] == "comm" else time[1]
         return f"a time needs its unit, so name it {phase}_ms, {phase}_s or {phase}_us"

@@ -17,7 +17,7 @@ from service.calibration.refusals import TimingsRefusedError, refused
 
 MAX_LINE_BYTES: Final = 4 << 20
 _MAX_HEADER_BYTES: Final = 65_536
-_BOM: Final = b"\xef\xbb\xbf"
+BOM: Final = b"\xef\xbb\xbf"
 _OTHER_DELIMITERS: Final = {";": "semicolons", "\t": "tabs", "|": "bars"}
 _NUMBER: Final = re.compile(r"[+-]?[0-9]+([.,][0-9]*)?([eE][+-]?[0-9]+)?")
 _ROW: Final = re.compile(r"Row #([0-9]+)")
@@ -66,7 +66,7 @@ def _lines(file: OpenFile) -> Iterator[bytes]:
 
 def _header(file: OpenFile) -> list[str]:
     file.stream.seek(0)
-    line = file.stream.readline(_MAX_HEADER_BYTES).removeprefix(_BOM)
+    line = file.stream.readline(_MAX_HEADER_BYTES).removeprefix(BOM)
     text = line.decode("utf-8", errors="replace")
     if len(line) >= _MAX_HEADER_BYTES:
         raise refused(

@@ -16,7 +16,7 @@ from service.calibration.reading.columns import (
     columns_of,
     shown,
 )
-from service.calibration.reading.csv_rows import nth_line
+from service.calibration.reading.csv_rows import BOM, nth_line
 from service.calibration.reading.durations import BadRowError
 from service.calibration.reading.open_file import OpenFile
 from service.calibration.reading.tables import Rows, Table
@@ -56,7 +56,7 @@ def line_of(file: OpenFile, row: int) -> int:
 def _blocks(file: OpenFile) -> Iterator[list[bytes]]:
     """Lines with text, a few megabytes at a time."""
     file.stream.seek(0)
-    rest = b""
+    rest = file.stream.read(len(BOM)).removeprefix(BOM)
     while block := file.stream.read(BLOCK_BYTES):
         *lines, rest = (rest + block).split(b"\n")
         if len(rest) > MAX_LINE_BYTES:
@@ -139,8 +139,8 @@ def _columns(rows: Sequence[Any], columns: TableColumns, table: Table, first: in
         times,
         blank,
         {label: _label(_values(rows, label), label, table, first) for label in columns.labels},
-        _different(_values(rows, FLAG)) if columns.has_flag else {},
-        _different(_values(rows, WORLD)) if columns.has_world else {},
+        _stated(rows, FLAG, first) if columns.has_flag else {},
+        _stated(rows, WORLD, first) if columns.has_world else {},
     )
 
 
@@ -168,8 +168,15 @@ def _label(values: Sequence[Any], label: str, table: Table, first: int) -> IntAr
     return np.array([numbers[value] for value in values], np.int64)
 
 
+def _stated(rows: Sequence[Any], name: str, first: int) -> Mapping[Any, int]:
+    found = _different(_values(rows, name))
+    if None in found:
+        raise BadRowError(first + found[None], "bad_value", f"{name} has no value")
+    return found
+
+
 def _different(values: Sequence[Any]) -> Mapping[Any, int]:
-    """The different values, each with its first row; None only among nodes."""
+    """The different values, each with its first row."""
     found: dict[Any, int] = {}
     for row, value in enumerate(values):
         found.setdefault(value, row)

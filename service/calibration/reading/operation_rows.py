@@ -83,7 +83,8 @@ def open_operations(file: OpenFile) -> OperationsFile:
     if repeated:
         raise refused("unknown_column", f"the column {repeated[0]} is there twice", file=file.name)
     columns = frozenset(schema.names)
-    single = _START in columns and not pa.types.is_float64(schema.field(_START).type)
+    start = schema.field(_START).type if _START in columns else pa.float64()
+    single = pa.types.is_float32(start) or pa.types.is_float16(start)
     return OperationsFile(file, source, columns, single)
 
 

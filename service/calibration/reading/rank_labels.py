@@ -23,7 +23,8 @@ class RankLabels:
         for name, values in labels.items():
             known = self._long_enough(name, int(ranks.max()))
             unset = known[ranks] == _UNSET
-            known[ranks[unset]] = values[unset]
+            # Of several values for one rank the last one stays, which is the first row's.
+            known[ranks[unset][::-1]] = values[unset][::-1]
             differs = known[ranks] != values
             if differs.any():
                 row = int(np.argmax(differs))
