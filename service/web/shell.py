@@ -22,6 +22,7 @@ PLACES: Final = (
     ("compare", "/compare"),
     ("history", "/history"),
     ("profiles", "/profiles"),
+    ("calibrations", "/calibrations"),
     ("rates", "/rates"),
     ("schedules", "/schedules"),
     ("reports", "/reports"),

@@ -15,7 +15,7 @@ def test_fields_are_found_by_words_and_by_links(page: Page, base_url: str) -> No
     page.get_by_role("searchbox").fill("sauvegarde ecriture")
     expect(page.locator("[id='failures.checkpoint_write_s']")).to_be_visible()
     expect(page.locator("#num_gpus")).to_be_hidden()
-    expect(page).to_have_url(f"{base_url}/inputs?lang=fr&find=sauvegarde+ecriture")
+    expect(page).to_have_url(f"{base_url}/inputs?find=sauvegarde+ecriture")
     page.reload()
     expect(page.locator("#num_gpus")).to_be_hidden()
     page.goto(f"{base_url}/inputs?lang=en&find=checkpoint#variability.transient.cv")

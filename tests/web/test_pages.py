@@ -14,6 +14,7 @@ EXAMPLES = {
     "{result_id:str}": "x.1",
     "{slug:str}": "x",
     "{report_id:str}": "x",
+    "{calibration_id:str}": "x",
 }
 
 

@@ -75,7 +75,7 @@ export async function create(path, body, options = {}) {
 }
 
 /** 128 random bits; crypto.randomUUID is not there over plain HTTP. */
-function newKey() {
+export function newKey() {
   return Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 

@@ -4,9 +4,12 @@ import { asked, onMoved, setAsked } from "./address.js";
 import { ask, create, get, withQuery } from "./api.js";
 import { announce, byId, fill, h } from "./dom.js";
 import { exact, momentElement } from "./format.js";
+import { driftOf } from "./back_test_parts.js";
+import { sayCarried } from "./carried_word.js";
 import { profileForm } from "./profile_form.js";
 import { showProblem } from "./problems.js";
 import { changesOf, labelOf, scenarioTable, unitOf, valueText } from "./scenario_table.js";
+import { may } from "./session.js";
 import { attempt, confirmed, onlyWith, onSubmit } from "./submit.js";
 import { t } from "./texts.js";
 
@@ -44,6 +47,8 @@ function show() {
   byId("profile-actions").hidden = false;
   byId("to-simulator").href = withQuery("/", { profile: slug });
   byId("to-history").href = withQuery("/history", { profile: slug });
+  byId("to-calibrate").href = withQuery("/calibrations", { new: "yes", of: slug });
+  byId("to-tests").href = withQuery("/back-tests", { profile: slug });
   byId("archive").hidden = !mayWrite || Boolean(profile.archived_at);
   byId("take-back").hidden = !mayWrite || !profile.archived_at;
   byId("edit").hidden = !mayWrite || Boolean(profile.archived_at);
@@ -104,10 +109,26 @@ function showRevisions() {
       t("profiles.revision_n", { revision: exact(one.revision) }),
     );
     const head = h("p", { class: "spread" }, button, h("span", { class: "hint" }, momentElement(one.created_at), ` · ${one.created_by}`));
-    return h("li", {}, head, before || one.revision === 1 ? changesList(before, one) : null);
+    return h("li", {}, head, provenanceOf(one), before || one.revision === 1 ? changesList(before, one) : null);
   });
   fill(byId("revisions"), items);
   byId("more-revisions").hidden = !nextToken;
+}
+
+/** Which timings a revision comes from; nothing where somebody wrote it. */
+function provenanceOf({ provenance }) {
+  if (!provenance) return null;
+  const link = h("a", { href: `/calibrations/${provenance.calibration_id}` }, provenance.calibration_name);
+  const paths = provenance.paths.flatMap((path, place) => [place ? ", " : "", h("code", {}, path)]);
+  return h("p", { class: "hint provenance" }, `${t("calibrations.provenance")} `, link, `${t("profiles.colon")} `, paths);
+}
+
+/** Whether its runs are still as it predicts: beside all else, so a failure is no failure of the page. */
+async function showDrift() {
+  if (!(await may("calibrations:read"))) return;
+  const drift = await get(withQuery("/v1/back-tests/drift", { profile: slug }));
+  fill(byId("drift"), driftOf(drift));
+  byId("drift-card").hidden = false;
 }
 
 function changesList(before, after) {
@@ -189,6 +210,8 @@ onMoved(() => profile && show());
 try {
   mayWrite = await onlyWith("profiles:write", [], byId("permission"));
   await load();
+  sayCarried();
+  await showDrift();
 } catch (problem) {
   showProblem(problem);
 }

@@ -2,6 +2,7 @@
 
 import { h } from "./dom.js";
 import { exact, number } from "./format.js";
+import { pathLink } from "./input_links.js";
 import { has, named, t } from "./texts.js";
 
 /** Endings of names and the unit that they stand for. */
@@ -78,7 +79,7 @@ export function scenarioTable(scenario, caption) {
       h("th", { scope: "row" }, labelOf(path)),
       h("td", { class: "num" }, valueText(value)),
       h("td", {}, unitOf(path)),
-      h("td", {}, h("code", {}, path)),
+      h("td", {}, pathLink(path)),
     ),
   );
   const heads = ["what", "value", "unit", "path"].map((key) =>
@@ -88,5 +89,6 @@ export function scenarioTable(scenario, caption) {
     "div",
     { class: "scroll", tabindex: "0", role: "region", "aria-label": caption },
     h("table", {}, h("caption", {}, caption), h("thead", {}, h("tr", {}, heads)), h("tbody", {}, rows)),
-  );  return [whole, left.length ? h("p", { class: "hint" }, t("profiles.not_set", { names: left.join(", ") })) : null];
+  );
+  return [whole, left.length ? h("p", { class: "hint" }, t("profiles.not_set", { names: left.join(", ") })) : null];
 }
