@@ -43,7 +43,8 @@ class Run(NamedTuple):
     @property
     def exposed(self) -> Array:
         """Of every step, in ms."""
-        return self.stop[:, 0, -1] - self.compute_end.max(axis=1)
+        exposed: Array = self.stop[:, 0, -1] - self.compute_end.max(axis=1)
+        return exposed
 
     @property
     def hidden_share(self) -> float:

@@ -1,4 +1,4 @@
-"""One Kineto trace as columns: a stream of JSON of which one event at a time is held.
+"""One Kineto trace as columns: a stream of JSON of which some hundred events are held at a time.
 
 Kept are GPU kernels and copies, their launches, and the annotations `ProfilerStep#n`; memory is
 bounded by their number (about 45 bytes each), whatever the size of the file. Times in us as in the
@@ -11,26 +11,24 @@ from array import array
 from collections.abc import Callable
 from typing import Any, BinaryIO
 
-import ijson
 import numpy as np
-from msgspec import Struct
+from msgspec import DecodeError, Raw, Struct, ValidationError
+from msgspec.json import Decoder
 
-from service.calibration.reading.kineto_depth import DEEPEST, Depth
 from service.calibration.reading.kineto_names import (
     KERNEL_CATEGORIES,
     LONGEST_NAME,
+    NO_ARGUMENTS,
+    Arguments,
     Kind,
     collective_name,
     group_size,
     kind_of,
 )
+from service.calibration.reading.kineto_stream import EventStream
 from service.calibration.refusals import refused
 from service.calibration.timings import FloatArray, IntArray
 
-_CHUNK_BYTES = 1 << 18
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-# An event has a few hundred bytes, with stacks and shapes a few thousand.
-LARGEST_EVENT_BYTES = 4 << 20
 MOST_EVENTS = 100_000_000
 # Of compute kernels only a few names are kept, as examples.
 _MOST_EXAMPLES = 1_000
@@ -73,6 +71,23 @@ class Trace(Struct, frozen=True, kw_only=True):
     marks: list[StepMark]
 
 
+class _Event(Struct, frozen=True, gc=False):
+    """What is looked at of an event, of whatever type it is; the rest is passed over unread."""
+
+    ph: Any = None
+    cat: Any = None
+    name: Any = None
+    pid: Raw = Raw()
+    tid: Raw = Raw()
+    ts: Any = None
+    dur: Any = None
+    args: Raw = Raw()
+
+
+_EVENTS = Decoder(list[_Event])
+_ARGUMENTS = Decoder(Arguments)
+
+
 class _Columns:
     """Growing columns of one trace."""
 
@@ -85,22 +100,33 @@ class _Columns:
         self.correlation, self.members = array("q"), array("i")
         self.launch_correlation, self.launch = array("q"), array("d")
         self.names: dict[str, int] = {}
-        self.streams: dict[tuple[str, str], int] = {}
+        self.streams: dict[tuple[bytes, bytes], int] = {}
         self.marks: list[StepMark] = []
 
-    def take(self, event: Any) -> None:
-        """Look at one event of the trace and keep it when it tells about kernels or steps."""
-        self.num_events += 1
-        if not isinstance(event, dict):
+    def take(self, batch: bytes) -> None:
+        """Keep what tells about kernels or steps of a JSON list of events."""
+        try:
+            events = _EVENTS.decode(batch)
+        except ValidationError as error:
             raise refused(
                 "bad_value",
-                f"entry {self.num_events} of traceEvents is no object",
+                f"after {self.num_events} events, an entry of traceEvents is no object, or holds a "
+                f"number that is none ({error})",
                 file=self.file,
-            )
-        category = event.get("cat")
-        if not isinstance(category, str) or event.get("ph") != "X":
-            return
-        category = category.lower()
+            ) from error
+        except (DecodeError, UnicodeDecodeError) as error:
+            raise refused(
+                "unreadable_file",
+                f"after {self.num_events} events the JSON is broken ({error})",
+                file=self.file,
+            ) from error
+        refuse_many(self.file, self.num_events + len(events))
+        for event in events:
+            self.num_events += 1
+            if event.ph == "X" and isinstance(event.cat, str):
+                self._take_one(event.cat.lower(), event)
+
+    def _take_one(self, category: str, event: _Event) -> None:
         if category in KERNEL_CATEGORIES:
             self._take_kernel(category, event)
         elif category in _LAUNCH_CATEGORIES:
@@ -108,18 +134,16 @@ class _Columns:
         elif category in _ANNOTATIONS:
             self._take_mark(event, on_gpu=_ANNOTATIONS[category])
 
-    def _take_kernel(self, category: str, event: dict[str, Any]) -> None:
-        name = event.get("name")
-        name = name if isinstance(name, str) else ""
-        arguments = event.get("args")
-        arguments = arguments if isinstance(arguments, dict) else {}
+    def _take_kernel(self, category: str, event: _Event) -> None:
+        name = event.name if isinstance(event.name, str) else ""
+        arguments = _arguments(event)
         start, duration = self._times(event)
         kind = kind_of(category, name, arguments)
         self.kind.append(kind)
         self.start.append(start)
         self.duration.append(duration)
         self.stream.append(self._stream(event))
-        self.correlation.append(_whole(arguments.get("correlation")))
+        self.correlation.append(_whole(arguments.correlation))
         is_communication = kind == Kind.COMMUNICATION
         self.members.append(group_size(arguments) if is_communication else 0)
         shown = collective_name(name, arguments) if is_communication else name[:LONGEST_NAME]
@@ -128,33 +152,31 @@ class _Columns:
         else:
             self.name.append(-1)
 
-    def _take_launch(self, event: dict[str, Any]) -> None:
-        arguments = event.get("args")
-        correlation = _whole(arguments.get("correlation")) if isinstance(arguments, dict) else 0
+    def _take_launch(self, event: _Event) -> None:
+        correlation = _whole(_arguments(event).correlation)
         if correlation:
             self.launch_correlation.append(correlation)
             self.launch.append(self._since_origin(event))
 
-    def _take_mark(self, event: dict[str, Any], *, on_gpu: bool) -> None:
-        name = event.get("name")
-        found = _STEP.fullmatch(name) if isinstance(name, str) else None
+    def _take_mark(self, event: _Event, *, on_gpu: bool) -> None:
+        found = _STEP.fullmatch(event.name) if isinstance(event.name, str) else None
         if found:
             start, duration = self._times(event)
             stream = self._stream(event) if on_gpu else -1
             self.marks.append(StepMark(int(found[1]), start, start + duration, stream))
 
-    def _stream(self, event: dict[str, Any]) -> int:
-        key = (str(event.get("pid")), str(event.get("tid")))
+    def _stream(self, event: _Event) -> int:
+        key = (bytes(event.pid), bytes(event.tid))
         return self.streams.setdefault(key, len(self.streams))
 
-    def _since_origin(self, event: dict[str, Any]) -> float:
-        start = self._number(event, "ts")
+    def _since_origin(self, event: _Event) -> float:
+        start = self._number(event, "ts", event.ts)
         if self.origin is None:
             self.origin = start
         return start - self.origin
 
-    def _times(self, event: dict[str, Any]) -> tuple[float, float]:
-        start, duration = self._since_origin(event), self._number(event, "dur")
+    def _times(self, event: _Event) -> tuple[float, float]:
+        start, duration = self._since_origin(event), self._number(event, "dur", event.dur)
         if not 0 <= duration <= LONGEST_US:
             raise refused(
                 "bad_value",
@@ -164,14 +186,13 @@ class _Columns:
             )
         return start, duration
 
-    def _number(self, event: dict[str, Any], key: str) -> float:
-        value = event.get(key)
+    def _number(self, event: _Event, key: str, value: Any) -> float:
         if (
             isinstance(value, bool)
             or not isinstance(value, int | float)
             or not math.isfinite(value)
         ):
-            said = f"{value!r:.40}" if key in event else "missing"
+            said = "missing" if value is None else f"{value!r:.40}"
             raise refused(
                 "bad_value",
                 f"event {self.num_events} ({_shown(event)}) has {key} {said}: "
@@ -206,68 +227,32 @@ class _Columns:
 def read_trace(file: str, stream: BinaryIO, tell: Callable[[int], None]) -> Trace:
     """The trace in an open decompressed stream; `tell` is called with the bytes of every chunk.
 
-    Refused: no Chrome trace, truncated, an event larger than `LARGEST_EVENT_BYTES`, times that are
-    missing, negative, not finite or huge.
+    Refused: no Chrome trace, truncated, times that are missing, negative, not finite or huge, and
+    what `EventStream` refuses.
     """
-    chunk = stream.read(_CHUNK_BYTES).removeprefix(_BYTE_ORDER_MARK)
-    is_list = chunk.lstrip()[:1] == b"["
-    events: Any = ijson.sendable_list()
-    about: Any = ijson.sendable_list()
-    columns = _Columns(file)
-    parsers = [
-        ijson.items_coro(events, "item" if is_list else "traceEvents.item", use_float=True),
-        ijson.items_coro(about, "distributedInfo", use_float=True),
-    ]
-    depth, since_event = Depth(), 0
-    try:
-        while chunk:
-            tell(len(chunk))
-            _guard_depth(file, depth.deepest(chunk))
-            # The second parser only until it has found what it looks for
-            for parser in parsers if not (about or is_list) else parsers[:1]:
-                parser.send(chunk)
-            since_event = 0 if events else since_event + len(chunk)
-            _guard(file, since_event, columns.num_events)
-            for event in events:
-                columns.take(event)
-            events.clear()
-            chunk = stream.read(_CHUNK_BYTES)
-        parsers[0].close()
-    except (ijson.JSONError, UnicodeDecodeError) as error:
-        first_line = str(error).split("\n", 1)[0].strip()[:120]
-        raise refused(
-            "unreadable_file",
-            f"after {columns.num_events} events the JSON breaks off or is broken ({first_line})",
-            file=file,
-        ) from error
+    events, columns = EventStream(file, stream, tell), _Columns(file)
+    for batch in events.batches():
+        columns.take(batch)
     if not columns.num_events:
         raise refused("unknown_format", "no traceEvents: no trace of a profiler", file=file)
-    return columns.trace(about[0] if about else None)
+    return columns.trace(events.information)
 
 
-def _guard(file: str, since_event: int, num_events: int) -> None:
-    if since_event > LARGEST_EVENT_BYTES:
-        raise refused(
-            "unreadable_file",
-            f"after {num_events} events, {since_event} bytes without the end of an event: "
-            f"at most {LARGEST_EVENT_BYTES} are read at once",
-            file=file,
-        )
+def refuse_many(file: str, num_events: int) -> None:
+    """More events than are read at all."""
     if num_events > MOST_EVENTS:
         raise refused("file_too_large", f"more than {MOST_EVENTS} events in one trace", file=file)
 
 
-def _guard_depth(file: str, deepest: int) -> None:
-    if deepest > DEEPEST:
-        raise refused(
-            "unreadable_file",
-            f"nested {deepest} deep: no trace nests deeper than {DEEPEST}",
-            file=file,
-        )
+def _arguments(event: _Event) -> Arguments:
+    try:
+        return _ARGUMENTS.decode(event.args) if event.args else NO_ARGUMENTS
+    except ValidationError:
+        return NO_ARGUMENTS
 
 
-def _shown(event: dict[str, Any]) -> str:
-    return f"{event.get('name')!s:.60}"
+def _shown(event: _Event) -> str:
+    return f"{event.name!s:.60}"
 
 
 def _whole(value: Any) -> int:

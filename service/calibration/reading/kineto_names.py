@@ -10,6 +10,8 @@ import re
 from enum import IntEnum
 from typing import Any
 
+from msgspec import Struct, field
+
 _COMMUNICATION = re.compile(r"(?:void )?(?:nccl|rccl|msccl|hccl|oneccl)", re.IGNORECASE)
 _MEMORY_NAME = re.compile(r"(?:Memcpy|Memset|CopyDeviceTo|CopyHostTo|__amd_rocclr_(?:copy|fill))")
 _MEMORY_CATEGORIES = frozenset({"gpu_memcpy", "gpu_memset", "memcpy", "memset"})
@@ -29,29 +31,41 @@ class Kind(IntEnum):
     MEMORY = 2
 
 
-def kind_of(category: str, name: str, arguments: dict[str, Any]) -> Kind:
+class Arguments(Struct, frozen=True, gc=False):
+    """What is looked at of the arguments beside an event, of whatever type it is."""
+
+    correlation: Any = None
+    collective: Any = field(name="Collective name", default=None)
+    group: Any = field(name="Process Group Name", default=None)
+    size: Any = field(name="Group size", default=None)
+
+
+NO_ARGUMENTS = Arguments()
+
+
+def kind_of(category: str, name: str, arguments: Arguments) -> Kind:
     """Kind of a kernel; `category` in lower case."""
     if category in _MEMORY_CATEGORIES:
         return Kind.MEMORY
-    if _COMMUNICATION.match(name) or "Collective name" in arguments:
+    if _COMMUNICATION.match(name) or arguments.collective is not None:
         return Kind.COMMUNICATION
     # ROCm lists its copies as kernels
     return Kind.MEMORY if _MEMORY_NAME.match(name) else Kind.COMPUTE
 
 
-def collective_name(name: str, arguments: dict[str, Any]) -> str:
+def collective_name(name: str, arguments: Arguments) -> str:
     """The kernel's name without its parameters, with its process group where that is known.
 
     Equal names in equal order are one collective on all ranks of the group.
     """
     short = name.split("(", 1)[0].removeprefix("void ")[:LONGEST_NAME]
-    group = arguments.get("Process Group Name")
+    group = arguments.group
     return f"{short} of group {group[:LONGEST_NAME]}" if isinstance(group, str) else short
 
 
-def group_size(arguments: dict[str, Any]) -> int:
+def group_size(arguments: Arguments) -> int:
     """Ranks of the kernel's process group; 0 where the trace does not say."""
-    size = arguments.get("Group size")
+    size = arguments.size
     return size if isinstance(size, int) and not isinstance(size, bool) and 0 < size < 2**31 else 0
 
 

@@ -292,7 +292,7 @@ def test_several_ranks_without_known_communication_are_refused_with_what_was_see
         (gemm(5, 2e12), "has dur 2e+12"),
         (gemm(5, 1) | {"dur": "NaN"}, "has dur 'NaN': a number of microseconds"),
         (gemm(5, 1) | {"dur": True}, "has dur True"),
-        (gemm(5, 1) | {"dur": None}, "has dur None"),
+        (gemm(5, 1) | {"dur": None}, "has dur missing"),
         ({k: v for k, v in gemm(5, 1).items() if k != "ts"}, "has ts missing"),
         ({k: v for k, v in gemm(5, 1).items() if k != "dur"}, "has dur missing"),
     ],
