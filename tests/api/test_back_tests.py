@@ -7,6 +7,9 @@ import pytest
 from litestar import Litestar
 from litestar.testing import TestClient
 
+from service.api.back_tests import BACK_TEST_EXAMPLES
+from service.api.profiles import REVISION_EXAMPLE
+
 PATH = "/v1/back-tests"
 # 1 024 GPUs, cv 5 %: expected step by 4 000-node integration of the survival function
 STEP, IDEAL, EFFICIENCY = 458.72359402063756, 410.0, 0.8937844168999829
@@ -73,6 +76,18 @@ def test_a_slower_run_parts_and_its_phase_explains_it(client: Client) -> None:
     assert row["observed_ms"] == 148
     assert row["needed_ms"] == pytest.approx(80 + 500 - 431.3540045906866)
     assert made["departure"] == pytest.approx((500 / 431.3540045906866 - 1) / 0.05, rel=1e-9)
+
+
+def test_the_documented_examples_are_answered(client: Client) -> None:
+    body = {"slug": "example-h100", **REVISION_EXAMPLE}
+    assert client.post("/v1/cluster-profiles", json=body).status_code == 201
+    verdicts = []
+    for example in BACK_TEST_EXAMPLES.values():
+        answer = client.post(PATH, json=example)
+        assert answer.status_code == 201, answer.text
+        verdicts.append((answer.json()["verdict"], answer.json()["explained_by"]))
+    # 410 ms are predicted, since nothing varies: 2 % more is tolerated, 6.6 % at 2 % is not
+    assert verdicts == [("agrees", None), ("parted", "slowest_compute")]
 
 
 def test_a_run_is_tested_once_of_each_revision(client: Client) -> None:
