@@ -1,12 +1,12 @@
 """Ranks that were slow in a part of the steps: an episode rather than a slow GPU."""
 
+import itertools
 from typing import NamedTuple
 
 import numpy as np
 
 from service.calibration.observed import median_of
 from service.calibration.timings import BoolArray, FloatArray
-import itertools
 
 MAX_BLOCKS = 48
 MIN_BLOCK_STEPS = 3

@@ -75,6 +75,7 @@ def _kept(cells: FloatArray) -> tuple[BoolArray, BoolArray, list[LeftOut]]:
     often = present.sum(axis=0)
     kept_ranks: BoolArray = often >= max(MIN_SHARE_OF_STEPS * often.max(), 1)
     kept_steps: BoolArray = present[:, kept_ranks].sum(axis=1) >= min(MIN_RANKS, kept_ranks.sum())
+    kept_ranks &= present[kept_steps].sum(axis=0) > 1
     left_out = []
     for reason, kept in (
         ("rank with less than half of the steps", kept_ranks),

@@ -32,7 +32,7 @@ from service.calibration.intervals import (
     kurtosis_dof,
     variance_interval,
 )
-from service.calibration.observed import Observed
+from service.calibration.observed import Observed, mean_of
 from service.calibration.timings import FloatArray, IntArray
 
 CHI_SQUARE = "chi_square"
@@ -138,11 +138,12 @@ def split_of(
     """Split cells (steps, ranks) of mean about 1; `num_kinds` stages were scaled to it."""
     table = two_way(cells, num_kinds=num_kinds)
     square = table.mean * table.mean
-    memory, reported = memory_of_rest(table.rest, observed.steps, table.rest_dof, confidence)
+    by_cell = _by_cell(cells, table)
+    memory, reported = memory_of_rest(by_cell, observed.steps, table.rest_dof, confidence)
     # Means over so few correlated steps would leave nothing to divide by.
     num_steps = len(observed.steps)
     lowered = max(1 - (memory.inflation - 1) / (num_steps - 1), 0.1)
-    rest = _rest(table, square * lowered, memory.dof_share)
+    rest = _rest(table, by_cell, square * lowered, memory.dof_share)
     nested = _nested_replicas(table, observed.replicas, square * lowered, memory.dof_share)
     within, between = (rest, rest) if nested is None else nested[:2]
     noise = MeanSquare(rest.value * table.rank_noise * memory.inflation, rest.dof)
@@ -187,21 +188,27 @@ def _scaled(part: Part, scale: float, less: float) -> Part:
     return Part(variance, Ends(low, high), part.dof, part.method)
 
 
-def _rest(table: TwoWay, square: float, dof_share: float) -> MeanSquare:
+def _by_cell(cells: FloatArray, table: TwoWay) -> FloatArray:
+    """What is left of each cell as a factor less 1: by its rank's and its step's.
+
+    Unlike the rest it holds no product of the two, and is no larger where they are.
+    """
+    by_cell = cells / (table.mean + table.of_rank)
+    by_cell /= (1 + table.of_step / table.mean)[:, np.newaxis]
+    by_cell -= 1
+    return by_cell
+
+
+def _rest(table: TwoWay, by_cell: FloatArray, square: float, dof_share: float) -> MeanSquare:
     """Variance of the rest, with fewer degrees of freedom where it is correlated or long-tailed.
 
     Where ranks differ in it, the spread between ranks says how well the mean over them is known.
-    A rank or step that takes longer has more of it in proportion, which is no such difference.
     """
     dof = max(table.rest_dof * dof_share, 1.0)
-    scale = table.mean + table.of_rank
-    by_cell = table.rest / scale
-    by_cell /= (1 + table.of_step / table.mean)[:, np.newaxis]
     dof = kurtosis_dof(dof, excess_kurtosis_of(by_cell.ravel()), max(table.num_cells, 1))
     num_ranks = table.rest.shape[1]
     if num_ranks >= MIN_RANKS_FOR_KURTOSIS:
-        by_cell *= by_cell
-        of_ranks = np.nanmean(by_cell, axis=0)
+        of_ranks = mean_of(by_cell * by_cell, axis=0)
         error = float(of_ranks.std(ddof=1)) / math.sqrt(num_ranks)
         # Of few ranks that spread is itself luck: only what is beyond it counts.
         among = 2 * (float(of_ranks.mean()) / error) ** 2 if error > 0 else dof

@@ -8,7 +8,10 @@ any pattern of missing cells that does not depend on the values.
 
 import numpy as np
 from msgspec import Struct
+from scipy import sparse
+from scipy.sparse import csgraph
 
+from service.calibration.refusals import refused
 from service.calibration.timings import BoolArray, FloatArray
 
 CLOSE_ENOUGH = 1e-10
@@ -81,7 +84,11 @@ def two_way(cells: FloatArray, *, num_kinds: int = 1) -> TwoWay:
 
 
 def _effects(cells: FloatArray, present: BoolArray) -> tuple[float, FloatArray, FloatArray]:
-    """Mean, rank and step effects by alternating means, which converge to least squares."""
+    """Mean, rank and step effects by alternating means, which converge to least squares.
+
+    Raises TimingsRefusedError where some ranks share no step, even by way of others.
+    """
+    _check_connected(present)
     filled = np.where(present, cells, 0.0)
     weights = present.astype(np.float64)
     of_ranks, of_steps = weights.sum(axis=0), weights.sum(axis=1)
@@ -100,8 +107,26 @@ def _effects(cells: FloatArray, present: BoolArray) -> tuple[float, FloatArray, 
     return mean, rank - rank.mean(), step - step.mean()
 
 
+def _check_connected(present: BoolArray) -> None:
+    if present.all(axis=1).any() or present.all(axis=0).any():
+        return
+    num_steps, num_ranks = present.shape
+    shared = sparse.bmat(
+        [[None, sparse.csr_array(present)], [sparse.csr_array(present).T, None]], format="csr"
+    )
+    num_parts, labels = csgraph.connected_components(shared, directed=False)
+    if num_parts > 1:
+        sizes = np.bincount(labels[num_steps:], minlength=num_parts)
+        raise refused(
+            "missing_ranks",
+            f"{num_ranks} ranks fall into {num_parts} groups without a common step (the largest of "
+            f"{sizes.max()} ranks): what differs between ranks cannot be told from what differs "
+            "between steps; record all ranks in the same steps",
+        )
+
+
 def _about_means(cells: FloatArray, present: BoolArray, *, axis: int) -> float:
     """Sum of squares about the means along an axis."""
     counts = present.sum(axis=axis, keepdims=True)
-    means = np.nansum(cells, axis=axis, keepdims=True) / counts
+    means = np.nansum(cells, axis=axis, keepdims=True) / counts  # no empty row: `fitted`
     return float(np.nansum((cells - means) ** 2))

@@ -11,6 +11,7 @@ import numpy as np
 from service.calibration.autocorrelation import Memory
 from service.calibration.findings import Family, FamilyChoice, FamilyFit
 from service.calibration.gaps import mean_over_steps
+from service.calibration.observed import mean_of
 from service.calibration.timings import BoolArray, FloatArray, IntArray
 from service.model.distributions import Gamma, Law, LogNormal, Normal
 from service.model.rulebook.rules_of_sources import MAX_CV_OF_PRODUCT
@@ -30,10 +31,12 @@ def family_of(
     steps of the largest, predicted that of the same law and number of ranks. Ruled out is what
     lies outside of the 95 % interval; decided it is when one family is left.
     """
-    factors = _factors(cells, fitted, memory)
+    factors = _factors(cells, fitted)
+    told = np.isfinite(factors).sum(axis=1) > 1
+    factors, numbers = factors[told], steps[~fitted][told]
     num_ranks = np.isfinite(factors).sum(axis=1)
     largest = np.nanmax(factors, axis=1)
-    observed = mean_over_steps(largest, steps[~fitted], 0.95)
+    observed = mean_over_steps(largest, numbers, 0.95)
     counts = float(np.mean(num_ranks))
     num_fitted = int(fitted.sum())
     # A mean over few fitted steps is itself off, which widens what is left of held-out ones.
@@ -65,11 +68,9 @@ def _is_allowed(family: Family, cv: float) -> bool:
     return family != "normal" or cv <= MAX_CV_OF_PRODUCT
 
 
-def _factors(cells: FloatArray, fitted: BoolArray, memory: Memory) -> FloatArray:
-    del memory
-    of_rank = np.nanmean(cells[fitted], axis=0)
-    held_out = cells[~fitted] / of_rank
-    factors: FloatArray = held_out / np.nanmean(held_out, axis=1)[:, np.newaxis]
+def _factors(cells: FloatArray, fitted: BoolArray) -> FloatArray:
+    held_out = cells[~fitted] / mean_of(cells[fitted], axis=0)
+    factors: FloatArray = held_out / mean_of(held_out, axis=1)[:, np.newaxis]
     return factors
 
 

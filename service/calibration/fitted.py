@@ -9,13 +9,15 @@ from scipy import special
 from service.calibration.components import Split, split_of
 from service.calibration.families import family_of
 from service.calibration.findings import Estimate, FamilyChoice, Outlier
-from service.calibration.observed import Observed, stage_groups
+from service.calibration.observed import Observed, mean_of, stage_groups
 from service.calibration.outliers import Apart, apart_of
 from service.calibration.refusals import refused
 from service.calibration.spikes import Spikes, spikes_of
 from service.calibration.timings import BoolArray, FloatArray
 
 MIN_HEALTHY = 2
+MIN_STEPS_TOLD = 5
+"""Half of the steps that a fit needs, since half of them are fitted alone for the held-out ones."""
 
 
 class Fitted(Struct, frozen=True, kw_only=True):
@@ -24,8 +26,8 @@ class Fitted(Struct, frozen=True, kw_only=True):
     level_ms    (stages,) mean compute of the healthy ranks of each stage, in the order of stages
     of_stage    (ranks,) which of them
     healthy     (ranks,) those that do not stand apart
-    cells       (steps, healthy ranks) by their stage's level, spikes left out
-    held_out    (steps,) those that the family was chosen by
+    told        (steps,) those with at least two healthy ranks
+    cells       (told steps, healthy ranks) by their stage's level, spikes left out
     """
 
     observed: Observed
@@ -33,6 +35,7 @@ class Fitted(Struct, frozen=True, kw_only=True):
     healthy: BoolArray
     of_stage: np.ndarray
     level_ms: FloatArray
+    told: BoolArray
     cells: FloatArray
     spikes: Spikes
     split: Split
@@ -60,6 +63,16 @@ def fitted_of(observed: Observed, confidence: float) -> Fitted:
             "what is usual; more ranks are needed",
         )
     usual = observed.with_ranks(healthy)
+    told = np.isfinite(usual.compute_ms).sum(axis=1) > 1
+    if told.sum() < MIN_STEPS_TOLD:
+        raise refused(
+            "too_few_steps",
+            f"in only {told.sum()} steps at least two ranks that do not stand apart were timed, "
+            f"{MIN_STEPS_TOLD} are needed",
+        )
+    # Whoever is hardly in those steps says nothing, and neither does its absence.
+    healthy &= np.isfinite(observed.compute_ms[told]).sum(axis=0) > 1
+    usual = observed.with_ranks(healthy).with_steps(told)
     spikes = spikes_of(usual.compute_ms, confidence)
     kept = np.where(spikes.cells, np.nan, usual.compute_ms)
     kinds = stage_groups(observed.stages, len(healthy))
@@ -72,7 +85,7 @@ def fitted_of(observed: Observed, confidence: float) -> Fitted:
     num_kinds = len(np.unique(place))
     split = split_of(cells, usual, confidence, num_kinds=num_kinds)
     family = family_of(
-        cells, observed.steps, blocks_of(len(observed.steps)), _step_cv(split), split.memory
+        cells, usual.steps, blocks_of(len(usual.steps)), _step_cv(split), split.memory
     )
     return Fitted(
         observed=observed,
@@ -80,6 +93,7 @@ def fitted_of(observed: Observed, confidence: float) -> Fitted:
         healthy=healthy,
         of_stage=of_stage,
         level_ms=level_ms,
+        told=told,
         cells=cells,
         spikes=spikes,
         split=split,
@@ -94,9 +108,10 @@ def _step_cv(split: Split) -> float:
 
 def _levels(cells: FloatArray, place: np.ndarray, num_kinds: int) -> FloatArray:
     """(stages,) mean of the ranks' means; NaN for a stage without a healthy rank."""
-    means = np.nanmean(cells, axis=0)
-    counts = np.bincount(place, minlength=num_kinds)
-    sums = np.bincount(place, weights=means, minlength=num_kinds)
+    means = mean_of(cells, axis=0)
+    known = np.isfinite(means)
+    counts = np.bincount(place[known], minlength=num_kinds)
+    sums = np.bincount(place[known], weights=means[known], minlength=num_kinds)
     levels: FloatArray = np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
     return levels
 
@@ -134,9 +149,9 @@ def _outlier(fitted: Fitted, one: Apart, confidence: float) -> Outlier:
 
 def time_ratio(fitted: Fitted, position: int) -> float:
     """Mean compute of a rank by that of the healthy ranks of its stage, over the same steps."""
-    series = fitted.observed.compute_ms[:, position]
+    series = fitted.observed.compute_ms[fitted.told, position]
     known = np.isfinite(series)
-    of_steps = np.nanmean(fitted.cells[known], axis=1)
+    of_steps = mean_of(fitted.cells[known], axis=1)
     level = fitted.level_ms[fitted.of_stage[position]]
     return float(series[known].sum() / of_steps.sum() / level) * fitted.split.mean
 

@@ -67,6 +67,15 @@ def median_of(cells: FloatArray, axis: int) -> FloatArray:
     return middle
 
 
+def mean_of(cells: FloatArray, axis: int) -> FloatArray:
+    """Means along an axis of what is not NaN; NaN where nothing is there."""
+    known = np.isfinite(cells)
+    count = known.sum(axis=axis)
+    total = np.where(known, cells, 0.0).sum(axis=axis)
+    means: FloatArray = np.where(count > 0, total / np.maximum(count, 1), np.nan)
+    return means
+
+
 def stage_groups(stages: IntArray | None, num_ranks: int) -> list[IntArray]:
     """Positions of the ranks of each stage; all of them where no stages are known."""
     if stages is None:

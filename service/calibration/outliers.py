@@ -92,7 +92,7 @@ def _deviations(middle: FloatArray, alike: BoolArray) -> tuple[FloatArray, float
     limit = limit_of(max(num_alike, MIN_RANKS_FOR_MAD))
     if num_alike < MIN_RANKS_FOR_MAD:
         return np.abs(middle - 1) * limit / MIN_GAP, np.inf
-    spread = 1.4826 * float(np.median(np.abs(middle[alike] - 1)))
+    spread = 1.4826 * float(median_of(np.abs(middle[alike] - 1), axis=0))
     return np.abs(middle - 1) / max(MIN_EFFECT / limit, spread), limit
 
 
@@ -114,7 +114,7 @@ def kinds_apart(middle: FloatArray) -> tuple[BoolArray, float]:
     largest = max(kinds, key=len)
     away = np.ones(len(middle), dtype=np.bool_)
     away[largest] = False
-    return away, float(np.median(middle[largest]))
+    return away, float(median_of(middle[largest], axis=0))
 
 
 def _width(logs: FloatArray, position: int, cuts: list[int]) -> float:

@@ -9,16 +9,16 @@ _ALWAYS = (
         "failures",
         "some steps of one run say nothing about how often jobs fail",
         (
-            "take failures per 1 000 node-days from the job history, and the checkpoint's write time "
-            "from the training log"
+            "take failures per 1 000 node-days from the job history, and the checkpoint's write "
+            "time from the training log"
         ),
     ),
     (
         "variability.episodes",
         "slow periods of hours are rarer than what was recorded",
         (
-            "count over some weeks how often a rank turned slow, for how long and by how much; a rank "
-            "that changed during this recording is among the outliers"
+            "count over some weeks how often a rank turned slow, for how long and by how much; a "
+            "rank that changed during this recording is among the outliers"
         ),
     ),
     (
@@ -88,8 +88,8 @@ def _communication(timings: Timings) -> tuple[str, str, str]:
         return (
             "communication",
             (
-                "the nccl-tests curve says how long a message of each size takes, not how large yours "
-                "are"
+                "the nccl-tests curve says how long a message of each size takes, not how large "
+                "yours are"
             ),
             "send it to POST /v1/collective-measurements and say message_bytes",
         )
@@ -139,8 +139,8 @@ def _of_ranks(
             (
                 "variability.spikes",
                 (
-                    f"none among {num_cells} cells, so at most some {3 / num_cells:.2g} per rank and "
-                    "step (95 %)"
+                    f"none among {num_cells} cells, so at most some {3 / num_cells:.2g} per rank "
+                    "and step (95 %)"
                 ),
                 "record more steps if spikes matter at your size",
             )

@@ -7,7 +7,7 @@ step while steps differ (four ranks with 200 ms injected into one: 293.0, 292.2,
 import numpy as np
 from msgspec import Struct
 
-from service.calibration.observed import median_of, stage_groups
+from service.calibration.observed import mean_of, median_of, stage_groups
 from service.calibration.timings import FloatArray, IntArray
 
 MAX_WITHIN = 0.003
@@ -37,8 +37,8 @@ def waiting_of(cells: FloatArray, stages: IntArray | None) -> Waiting:
         if part.shape[1] > 1:
             middle = median_of(part, axis=1)[:, np.newaxis]
             # Not the median deviation: one rank that differs proves that ranks are told apart.
-            spread = np.sqrt(np.nanmean((part / middle - 1) ** 2, axis=1))
-            within = max(within, float(np.median(spread)))
+            spread = np.sqrt(mean_of((part / middle - 1) ** 2, axis=1))
+            within = max(within, float(median_of(spread, axis=0)))
     of_steps = median_of(cells, axis=1)
     middle_step = float(np.median(of_steps))
     # From step to step: a slow trend is no sign of anything.
