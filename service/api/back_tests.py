@@ -16,7 +16,7 @@ from service.api.list_queries import Moment, PageQuery, in_utc
 from service.api.pages import page_answer
 from service.api.parameters import read_path, read_query, refuse_query
 from service.api.transactions import actor_of, in_turn, read, write
-from service.calibration.backtest import Verdict
+from service.calibration.run_comparison import Verdict
 from service.db.back_tests import BackTestFilter
 from service.db.engine import Connection
 from service.jobs import back_tests, drift

@@ -1,9 +1,9 @@
 """Whether runs drift away from what is predicted: a two-sided cumulative sum over departures.
 
 A departure is how far a run's mean step is off, in units of the larger of the tolerance and what
-chance explains of that run (`backtest.Comparison.departure`): beyond 1 in size it has parted. What
-goes beyond 1 is added up, one run after the other, for each direction apart; a run within takes
-away what it is short of 1; one run adds at most 1/2:
+chance explains of that run (`chance.departure_of`): beyond 1 in size it has parted. What goes
+beyond 1 is added up, one run after the other, for each direction apart; a run within takes away
+what it is short of 1; one run adds at most 1/2:
 
     sum = min(2, max(0, sum + min(departure - 1, 1/2)))
 

@@ -7,9 +7,16 @@ from uuid import UUID
 import msgspec
 from msgspec import Meta, Struct
 
-from service.calibration.backtest import Comparison, Component, Ms, Observed, Phase, Verdict
 from service.calibration.drift import Direction
 from service.calibration.prediction import Prediction
+from service.calibration.run_comparison import (
+    Comparison,
+    Component,
+    Ms,
+    Observed,
+    Phase,
+    Verdict,
+)
 from service.jobs.batch_documents import (
     Name,
     Notice,

@@ -10,10 +10,11 @@ from uuid import UUID
 import msgspec
 from msgspec import Struct
 
-from service.calibration.backtest import MS_PER_HOUR, Comparison, Observed, compare
+from service.calibration.backtest import MS_PER_HOUR, compare
 from service.calibration.findings import Estimate, Findings
 from service.calibration.options import CalibrationOptions
 from service.calibration.prediction import Prediction, predict
+from service.calibration.run_comparison import Comparison, Observed
 from service.db import back_tests as rows
 from service.db.engine import Connection, Row
 from service.errors import FieldFault, InvalidError, NotFoundError

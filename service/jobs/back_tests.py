@@ -6,8 +6,8 @@ from uuid import UUID
 
 import msgspec
 
-from service.calibration.backtest import Comparison, Observed
 from service.calibration.prediction import Prediction
+from service.calibration.run_comparison import Comparison, Observed
 from service.db import back_tests as rows
 from service.db.back_tests import BackTestFilter
 from service.db.engine import Connection, Row

@@ -8,8 +8,9 @@ import pytest
 from msgspec.structs import replace
 from scipy.special import ndtri
 
-from service.calibration.backtest import Comparison, Observed, compare
+from service.calibration.backtest import compare
 from service.calibration.prediction import Prediction
+from service.calibration.run_comparison import Comparison, Observed
 
 STEP, IDEAL = 450.0, 405.0
 PREDICTED = Prediction(

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.special import ndtr
 
-from service.calibration.backtest import CHANCE_DEVIATIONS
+from service.calibration.chance import CHANCE_DEVIATIONS
 from service.calibration.drift import MOST_OF_ONE_RUN, THRESHOLD, TOLERATED, drift_of
 
 # Departures of right runs where chance is all that is tolerated: the most that it can be
