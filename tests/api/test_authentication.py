@@ -41,6 +41,15 @@ def closed(sqlite_database: Database) -> Iterator[tuple[Client, dict[str, str]]]
         yield client, header
 
 
+@pytest.fixture(scope="module")
+def closed_to_all(shared_database: Database) -> Iterator[Client]:
+    """A service with a key that no test sends: whoever is refused changes nothing of it."""
+    key_of(shared_database, "viewer")
+    app = create_app(Settings(limits=UNLIMITED), shared_database)
+    with TestClient(app, base_url=BASE_URL) as client:
+        yield client
+
+
 @pytest.mark.parametrize(
     "name", ["Forwarded", "X-Forwarded-For", "X-Forwarded-Proto", "Via", "X-Real-IP"]
 )
@@ -69,11 +78,8 @@ def test_a_closed_service_takes_what_a_proxy_sends(
         "Bearer " + "x" * 20_000,
     ],
 )
-def test_what_is_no_key_is_a_401(
-    closed: tuple[Client, dict[str, str]], problem_of: ProblemOf, sent: str
-) -> None:
-    client, _ = closed
-    refused = client.get("/v1/meta", headers={"Authorization": sent})
+def test_what_is_no_key_is_a_401(closed_to_all: Client, problem_of: ProblemOf, sent: str) -> None:
+    refused = closed_to_all.get("/v1/meta", headers={"Authorization": sent})
     problem = problem_of(refused, "unauthenticated")
     assert refused.headers["www-authenticate"].startswith("Bearer")
     assert len(problem["detail"]) < 200
@@ -135,9 +141,7 @@ TOKENS = st.one_of(
 )
 
 
-def test_no_text_gets_in(closed: tuple[Client, dict[str, str]]) -> None:
-    client, _ = closed
-
+def test_no_text_gets_in(closed_to_all: Client) -> None:
     @settings(
         max_examples=300,
         deadline=None,
@@ -147,7 +151,7 @@ def test_no_text_gets_in(closed: tuple[Client, dict[str, str]]) -> None:
     )
     @given(scheme=st.sampled_from(["Bearer", "bearer", "BEARER", "Basic", ""]), token=TOKENS)
     def attempt(scheme: str, token: str) -> None:
-        answer = client.get("/v1/meta", headers={"Authorization": f"{scheme} {token}"})
+        answer = closed_to_all.get("/v1/meta", headers={"Authorization": f"{scheme} {token}"})
         assert answer.status_code == 401
         assert msgspec.json.decode(answer.content)["type"] == "/problems/unauthenticated"
 

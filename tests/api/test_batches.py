@@ -12,7 +12,6 @@ from litestar.testing import TestClient
 from service.api.examples import BATCH_EXAMPLES
 
 Check = Callable[[httpx.Response, str], dict[str, Any]]
-NOBODY = "01a22869-6f4e-72c6-8158-fe19e726e3f8"
 SLOW, FIXED, *_ = BATCH_EXAMPLES.values()
 
 
@@ -103,42 +102,6 @@ def test_faulty_items_are_all_named(client: TestClient[Litestar], problem_of: Ch
     assert "/items/2/extra" in pointers
 
 
-@pytest.mark.parametrize(
-    ("query", "said"),
-    [
-        ({"where": "colour:eq:1"}, "colour"),
-        ({"where": "num_gpus:about:1"}, "num_gpus:about:1"),
-        ({"where": "num_gpus:eq:many"}, "many"),
-        ({"where": "num_gpus:eq:inf"}, "inf"),
-        ({"where": "num_gpus:is_null:maybe"}, "true or false"),
-        ({"where": "method:gt:closed_form"}, "eq or ne"),
-        ({"order_by": "num_gpus,-num_gpus"}, "twice"),
-        ({"order_by": "a,b,c,d,e,f"}, "6 columns"),
-        ({"order_by": "-cost_of_loss"}, "currency="),
-        ({"page_token": "nonsense"}, "page_token"),
-        ({"colour": "red"}, "colour"),
-        ({"page_size": "0"}, "page_size"),
-        ({"created_after": "yesterday"}, "created_after"),
-        ({"created_before": "0001-01-01T00:00:00+14:00"}, "created_before"),
-    ],
-)
-def test_faulty_queries_are_refused_by_name(
-    client: TestClient[Litestar], problem_of: Check, query: dict[str, str], said: str
-) -> None:
-    finished(client, post(client, SLOW))
-    answer = client.get("/v1/results", params=query)
-    assert answer.status_code == 400
-    assert said in problem_of(answer, "malformed-request")["detail"]
-
-
-def test_a_page_token_belongs_to_its_query(client: TestClient[Litestar], problem_of: Check) -> None:
-    finished(client, post(client, SLOW))
-    token = client.get("/v1/results", params={"page_size": 2}).json()["next_page_token"]
-    answer = client.get("/v1/results", params={"page_token": token, "order_by": "num_gpus"})
-    assert answer.status_code == 400
-    assert "another filter" in problem_of(answer, "malformed-request")["detail"]
-
-
 def test_batches_are_listed_by_a_part_of_their_name(client: TestClient[Litestar]) -> None:
     made = [finished(client, post(client, {**SLOW, "name": name})) for name in ("Past", "new")]
     found = client.get("/v1/scenario-batches", params={"name_contains": "AS"}).json()["items"]
@@ -146,36 +109,6 @@ def test_batches_are_listed_by_a_part_of_their_name(client: TestClient[Litestar]
     for text in ("", "a" * 201):
         answer = client.get("/v1/scenario-batches", params={"name_contains": text})
         assert answer.status_code == 400
-
-
-@pytest.mark.parametrize(
-    "path",
-    [
-        f"/v1/scenario-batches/{NOBODY}",
-        "/v1/scenario-batches/nonsense",
-        "/v1/scenario-batches/nonsense/results",
-        "/v1/results/nonsense",
-        f"/v1/results/{NOBODY}.1",
-        f"/v1/comparisons?baseline={NOBODY}&candidate={NOBODY}",
-    ],
-)
-def test_what_is_not_there_is_404(
-    client: TestClient[Litestar], problem_of: Check, path: str
-) -> None:
-    answer = client.get(path)
-    assert answer.status_code == 404
-    problem_of(answer, "not-found")
-
-
-def test_exports_stream_as_files(client: TestClient[Litestar]) -> None:
-    batch = finished(client, post(client, SLOW))
-    table = client.get("/v1/exports", params={"batch": batch["id"]})
-    assert table.headers["content-type"].startswith("text/csv")
-    assert table.headers["content-disposition"].endswith('.csv"')
-    assert table.text.count("\r\n") == 31
-    lines = client.get("/v1/exports", params={"batch": batch["id"], "format": "jsonl"})
-    assert len(lines.text.splitlines()) == 30
-    assert client.get("/v1/exports", params={"format": "xls"}).status_code == 400
 
 
 def test_a_batch_is_priced_again(client: TestClient[Litestar], problem_of: Check) -> None:
@@ -194,13 +127,6 @@ def test_a_batch_is_priced_again(client: TestClient[Litestar], problem_of: Check
     refused = client.post(f"{url}/repricings", json={})
     assert refused.status_code == 422
     assert problem_of(refused, "invalid-input")["errors"][0]["pointer"] == "/currency"
-
-
-def test_an_ended_batch_is_not_cancelled(client: TestClient[Litestar], problem_of: Check) -> None:
-    batch = finished(client, post(client, SLOW))
-    answer = client.post(f"/v1/scenario-batches/{batch['id']}/cancellation")
-    assert answer.status_code == 409
-    problem_of(answer, "conflict")
 
 
 def test_failed_points_are_listed(client: TestClient[Litestar]) -> None:

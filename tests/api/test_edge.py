@@ -18,6 +18,12 @@ ProblemOf = Callable[[httpx.Response, str], dict[str, Any]]
 Client = TestClient[Litestar]
 
 
+@pytest.fixture
+def client(shared_client: Client) -> Client:
+    """These requests store nothing: one service answers them all."""
+    return shared_client
+
+
 @pytest.mark.parametrize("path", ["/healthz", "/docs", "/nope", "/openapi.json"])
 def test_every_answer_has_the_security_headers(client: Client, path: str) -> None:
     answer = client.get(path)

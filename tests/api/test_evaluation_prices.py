@@ -147,9 +147,9 @@ def test_the_profile_brings_its_gpu_type(client: Client) -> None:
     ],
 )
 def test_what_has_no_price_is_named(
-    client: Client, changes: dict[str, Any], pointer: str, code: str
+    shared_client: Client, changes: dict[str, Any], pointer: str, code: str
 ) -> None:
-    answer = client.post(URL, json={"scenario": SCENARIO, **PRICED, **changes})
+    answer = shared_client.post(URL, json={"scenario": SCENARIO, **PRICED, **changes})
     assert answer.status_code == 422, answer.text
     (fault,) = answer.json()["errors"]
     assert fault["pointer"] == pointer

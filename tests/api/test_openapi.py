@@ -20,9 +20,9 @@ Client = TestClient[Litestar]
 COMMITTED = Path(__file__).parents[2] / "openapi" / "openapi.json"
 
 
-@pytest.fixture
-def described(app: Litestar) -> dict[str, Any]:
-    return document(app)
+@pytest.fixture(scope="module")
+def described(shared_client: Client) -> dict[str, Any]:
+    return document(shared_client.app)
 
 
 def operations(described: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
@@ -39,15 +39,15 @@ def test_the_committed_document_is_up_to_date(described: dict[str, Any]) -> None
     assert COMMITTED.read_bytes() == render(described), "run make openapi and read the change"
 
 
-def test_it_is_served_and_not_sent_twice(client: Client, described: dict[str, Any]) -> None:
-    answer = client.get("/openapi.json")
+def test_it_is_served_and_not_sent_twice(shared_client: Client, described: dict[str, Any]) -> None:
+    answer = shared_client.get("/openapi.json")
     assert answer.content == render(described)
-    again = client.get("/openapi.json", headers={"if-none-match": answer.headers["etag"]})
+    again = shared_client.get("/openapi.json", headers={"if-none-match": answer.headers["etag"]})
     assert (again.status_code, again.content) == (304, b"")
 
 
-def test_every_route_under_v1_has_a_contract(app: Litestar) -> None:
-    for route in app.routes:
+def test_every_route_under_v1_has_a_contract(shared_client: Client) -> None:
+    for route in shared_client.app.routes:
         if isinstance(route, HTTPRoute) and route.path.startswith("/v1"):
             for handler in route.route_handlers:
                 if "OPTIONS" not in handler.http_methods:

@@ -139,22 +139,22 @@ def problem_of_status(answer: httpx.Response) -> int:
     return answer.status_code
 
 
-def test_an_unknown_route_is_a_problem(client: Client, problem_of: ProblemOf) -> None:
-    found = problem_of(client.get("/v1/nothing/here"), "unknown-route")
+def test_an_unknown_route_is_a_problem(shared_client: Client, problem_of: ProblemOf) -> None:
+    found = problem_of(shared_client.get("/v1/nothing/here"), "unknown-route")
     assert "/v1/nothing/here" in found["detail"]
 
 
-def test_each_kind_of_problem_is_explained(client: Client) -> None:
-    index = client.get("/problems").text
+def test_each_kind_of_problem_is_explained(shared_client: Client) -> None:
+    index = shared_client.get("/problems").text
     for kind in PROBLEM_TYPES.values():
         assert f'href="{kind.uri}"' in index
-        page = client.get(kind.uri)
+        page = shared_client.get(kind.uri)
         assert page.headers["content-type"].startswith("text/html")
         assert str(kind.status) in page.text
 
 
-def test_an_unknown_kind_is_not_found(client: Client, problem_of: ProblemOf) -> None:
-    problem_of(client.get("/problems/unheard-of"), "not-found")
+def test_an_unknown_kind_is_not_found(shared_client: Client, problem_of: ProblemOf) -> None:
+    problem_of(shared_client.get("/problems/unheard-of"), "not-found")
 
 
 def test_every_kind_that_the_code_names_is_listed() -> None:

@@ -64,8 +64,8 @@ def refused(client: Client, problem_of: ProblemOf, **body: Any) -> dict[str, str
     return {fault["pointer"]: fault["code"] for fault in faults}
 
 
-def test_replacing_the_slow_gpu_gives_back_11_001_gpu_hours(client: Client) -> None:
-    found = ranked(client)
+def test_replacing_the_slow_gpu_gives_back_11_001_gpu_hours(shared_client: Client) -> None:
+    found = ranked(shared_client)
     best = next(each for each in found["remedies"] if each["kind"] == "replace_slow_gpus")
     assert best["kind"] == "replace_slow_gpus"
     assert best["overrides"] == {"slow_groups": []}
@@ -83,19 +83,19 @@ def test_replacing_the_slow_gpu_gives_back_11_001_gpu_hours(client: Client) -> N
     }
 
 
-def test_the_best_comes_first_and_every_kind_is_named(client: Client) -> None:
-    found = ranked(client)
+def test_the_best_comes_first_and_every_kind_is_named(shared_client: Client) -> None:
+    found = ranked(shared_client)
     hours = [each["gpu_hours_given_back"] for each in found["remedies"]]
     assert hours == sorted(hours, reverse=True)
     named = [each["kind"] for each in found["remedies"] + found["not_applicable"]]
     assert set(named) == set(KINDS)
 
 
-def test_every_remedy_can_be_repeated_from_its_overrides(client: Client) -> None:
-    found = ranked(client)
+def test_every_remedy_can_be_repeated_from_its_overrides(shared_client: Client) -> None:
+    found = ranked(shared_client)
     for remedy in found["remedies"]:
         body = {"scenario": found["scenario"], "overrides": remedy["overrides"], "ranks_limit": 0}
-        alone = client.post("/v1/evaluations", json=body).json()["result"]
+        alone = shared_client.post("/v1/evaluations", json=body).json()["result"]
         assert alone["step_mean_ms"] == remedy["step_mean_ms_after"]
         change = alone["gpu_hours_available"] - found["result"]["gpu_hours_available"]
         assert change == remedy["gpu_hours_held_change"]
@@ -103,8 +103,8 @@ def test_every_remedy_can_be_repeated_from_its_overrides(client: Client) -> None
         assert added == pytest.approx(remedy["gpu_hours_given_back"], rel=1e-12)
 
 
-def test_a_spare_pays_for_itself(client: Client) -> None:
-    found = ranked(client, remedies=[{"kind": "hot_spares", "counts": [1, 4]}])
+def test_a_spare_pays_for_itself(shared_client: Client) -> None:
+    found = ranked(shared_client, remedies=[{"kind": "hot_spares", "counts": [1, 4]}])
     one, four = found["remedies"]
     assert one["gpu_hours_given_back"] == pytest.approx(LOST - 720, rel=1e-12)
     assert four["gpu_hours_given_back"] == pytest.approx(LOST - 4 * 720, rel=1e-12)
@@ -213,41 +213,43 @@ def test_reading_money_is_recorded_and_reading_hours_is_not(
     assert recorded() == before + 1
 
 
-def test_what_is_approximate_is_said(client: Client) -> None:
+def test_what_is_approximate_is_said(shared_client: Client) -> None:
     lasting = {**SCENARIO, "variability": {"persistent": {"kind": "lognormal", "cv": 0.03}}}
     asked = [{"kind": "rebalance_work"}, {"kind": "replace_slow_gpus"}]
-    found = ranked(client, scenario=lasting, remedies=asked)
+    found = ranked(shared_client, scenario=lasting, remedies=asked)
     place = [each["kind"] for each in found["remedies"]].index("rebalance_work")
     assert [(each["pointer"], each["code"]) for each in found["warnings"]] == [
         (f"/remedies/{place}", "second_order")
     ]
 
 
-def test_sampled_gains_have_a_standard_error(client: Client) -> None:
+def test_sampled_gains_have_a_standard_error(shared_client: Client) -> None:
     lasting = {"transient": {"kind": "lognormal", "cv": 0.02}}
     lasting["persistent"] = {"kind": "lognormal", "cv": 0.03}
     scenario = {**SCENARIO, "slow_groups": [], "variability": lasting, "draws": 64}
-    found = ranked(client, scenario=scenario, remedies=[{"kind": "hot_spares", "counts": [2]}])
+    found = ranked(
+        shared_client, scenario=scenario, remedies=[{"kind": "hot_spares", "counts": [2]}]
+    )
     (spares,) = found["remedies"]
     assert spares["gpu_hours_given_back_se"] > 0
     assert [each["code"] for each in found["warnings"]] == ["sampled"]
 
 
 def test_more_draws_than_can_be_answered_at_once_are_refused(
-    client: Client, problem_of: ProblemOf
+    shared_client: Client, problem_of: ProblemOf
 ) -> None:
     law = {"kind": "lognormal", "cv": 0.02}
     scenario = {**SCENARIO, "variability": {"persistent": law, "transient": law}}
-    assert refused(client, problem_of, scenario={**scenario, "draws": 100_000}) == {
+    assert refused(shared_client, problem_of, scenario={**scenario, "draws": 100_000}) == {
         "/scenario/draws": "too_many_draws"
     }
     # Replacing GPUs draws nothing.
     asked = [{"kind": "replace_slow_gpus"}]
-    ranked(client, scenario={**SCENARIO, "draws": 100_000}, remedies=asked)
+    ranked(shared_client, scenario={**SCENARIO, "draws": 100_000}, remedies=asked)
 
 
 def test_a_remedy_that_cannot_be_computed_is_left_out(
-    client: Client, monkeypatch: pytest.MonkeyPatch
+    shared_client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def uncovered(grid: RemedyGrid, *, with_spread: bool) -> tuple[Results, Gains]:
         results, gains = evaluated(grid, with_spread=with_spread)
@@ -255,7 +257,9 @@ def test_a_remedy_that_cannot_be_computed_is_left_out(
         return results, gains
 
     monkeypatch.setattr(remedies, "evaluated", uncovered)
-    found = ranked(client, remedies=[{"kind": "replace_slow_gpus"}, {"kind": "rebalance_work"}])
+    found = ranked(
+        shared_client, remedies=[{"kind": "replace_slow_gpus"}, {"kind": "rebalance_work"}]
+    )
     assert [each["kind"] for each in found["remedies"]] == ["rebalance_work"]
     assert found["not_applicable"] == [
         {"kind": "replace_slow_gpus", "setting": None, "reason": remedies.NOT_COVERED}
@@ -263,13 +267,13 @@ def test_a_remedy_that_cannot_be_computed_is_left_out(
 
 
 def test_a_setting_that_the_kind_does_not_read_is_refused(
-    client: Client, problem_of: ProblemOf
+    shared_client: Client, problem_of: ProblemOf
 ) -> None:
     asked = [
         {"kind": "rebalance_work", "counts": [1]},
         {"kind": "hot_spares", "counts": [1], "mean_hours": [2]},
     ]
-    assert refused(client, problem_of, remedies=asked) == {
+    assert refused(shared_client, problem_of, remedies=asked) == {
         "/remedies/0/counts": "setting_not_read",
         "/remedies/1/mean_hours": "setting_not_read",
     }
@@ -288,29 +292,31 @@ def test_a_setting_that_the_kind_does_not_read_is_refused(
         {"kind": "hot_spares", "unknown": 1},
     ],
 )
-def test_requests_out_of_bounds_are_refused(client: Client, request_: Any) -> None:
-    answer = client.post(URL, json={"scenario": SCENARIO, "remedies": [request_]})
+def test_requests_out_of_bounds_are_refused(shared_client: Client, request_: Any) -> None:
+    answer = shared_client.post(URL, json={"scenario": SCENARIO, "remedies": [request_]})
     assert answer.status_code == 422, answer.text
     assert answer.json()["errors"][0]["pointer"].startswith("/remedies/0")
-    many = client.post(URL, json={"scenario": SCENARIO, "remedies": [{"kind": "hot_spares"}] * 17})
+    many = shared_client.post(
+        URL, json={"scenario": SCENARIO, "remedies": [{"kind": "hot_spares"}] * 17}
+    )
     assert many.status_code == 422
 
 
 def test_faults_of_the_scenario_are_placed_in_the_request(
-    client: Client, problem_of: ProblemOf
+    shared_client: Client, problem_of: ProblemOf
 ) -> None:
     groups = [{"count": 70, "speed_fraction": 0.7}]
-    assert refused(client, problem_of, overrides={"slow_groups": groups}) == {
+    assert refused(shared_client, problem_of, overrides={"slow_groups": groups}) == {
         "/overrides/slow_groups/0/count": "too_many_slow_gpus"
     }
     faulty = {**SCENARIO, "num_gpus": 0, "load_ms": -1}
-    assert set(refused(client, problem_of, scenario=faulty)) == {
+    assert set(refused(shared_client, problem_of, scenario=faulty)) == {
         *("/scenario/num_gpus", "/scenario/load_ms")
     }
 
 
 def test_what_takes_too_long_to_simulate_is_left_out_and_the_rest_is_answered(
-    client: Client,
+    shared_client: Client,
 ) -> None:
     scenario = {
         **SCENARIO,
@@ -319,7 +325,7 @@ def test_what_takes_too_long_to_simulate_is_left_out_and_the_rest_is_answered(
         "draws": 1_000_000,
     }
     asked = [{"kind": kind} for kind in ("delayed_update", "replace_slow_gpus", "local_steps")]
-    found = ranked(client, scenario=scenario, remedies=asked)
+    found = ranked(shared_client, scenario=scenario, remedies=asked)
     kinds = [each["kind"] for each in found["remedies"]]
     assert sorted(kinds) == ["local_steps"] * 3 + ["replace_slow_gpus"]
     (left_out,) = found["not_applicable"]
@@ -327,19 +333,21 @@ def test_what_takes_too_long_to_simulate_is_left_out_and_the_rest_is_answered(
     assert "takes too long" in left_out["reason"]
     # A shorter one is answered.
     shorter = {**scenario, "num_gpus": 64, "draws": 500}
-    found = ranked(client, scenario=shorter, remedies=asked[:1])
+    found = ranked(shared_client, scenario=shorter, remedies=asked[:1])
     assert [each["kind"] for each in found["remedies"]] == ["delayed_update"]
-    fewer = ranked(client, scenario={**shorter, "draws": 100_000}, remedies=asked[:1])
+    fewer = ranked(shared_client, scenario={**shorter, "draws": 100_000}, remedies=asked[:1])
     assert "steps of single GPUs would be simulated" in fewer["not_applicable"][0]["reason"]
 
 
-def test_remedies_of_a_pipeline_do_the_same_job_and_say_what_a_gpu_holds(client: Client) -> None:
-    found = ranked(client, scenario=PIPED)
+def test_remedies_of_a_pipeline_do_the_same_job_and_say_what_a_gpu_holds(
+    shared_client: Client,
+) -> None:
+    found = ranked(shared_client, scenario=PIPED)
     by_kind = {each["kind"]: each for each in found["remedies"]}
     assert set(OF_PIPELINE) - set(by_kind) == {"rebalance_stages"}
     for remedy in found["remedies"]:
         body = {"scenario": found["scenario"], "overrides": remedy["overrides"], "ranks_limit": 0}
-        alone = client.post("/v1/evaluations", json=body).json()["result"]
+        alone = shared_client.post("/v1/evaluations", json=body).json()["result"]
         assert alone["step_mean_ms"] == pytest.approx(remedy["step_mean_ms_after"], rel=1e-9)
         of_pipeline = remedy["kind"] in OF_PIPELINE
         names = ("before", "after")
@@ -363,20 +371,22 @@ def test_remedies_of_a_pipeline_do_the_same_job_and_say_what_a_gpu_holds(client:
     assert four["step_mean_ms_after"] == pytest.approx(by_hand, rel=1e-12)
 
 
-def test_a_pipeline_that_takes_too_long_to_work_through_is_left_out(client: Client) -> None:
+def test_a_pipeline_that_takes_too_long_to_work_through_is_left_out(shared_client: Client) -> None:
     large = {"schedule": "zb1p", "stages": 8, "microbatches": 1_000}
     asked = {"kind": "more_microbatches", "microbatches": [1_200, 30_000, 32_768]}
-    found = ranked(client, scenario={**PIPED, "pipeline": large}, remedies=[asked])
+    found = ranked(shared_client, scenario={**PIPED, "pipeline": large}, remedies=[asked])
     assert [each["setting"] for each in found["remedies"]] == [{"microbatches": 1_200}]
     left_out = [each["setting"] for each in found["not_applicable"]]
     assert left_out == [{"microbatches": 30_000}, {"microbatches": 32_768}]
     assert "pipelines worked through for as long" in found["not_applicable"][0]["reason"]
 
 
-def test_work_that_is_shared_out_in_a_pipeline_is_taken_to_be_divisible(client: Client) -> None:
+def test_work_that_is_shared_out_in_a_pipeline_is_taken_to_be_divisible(
+    shared_client: Client,
+) -> None:
     slow = [{"count": 8, "speed_fraction": 0.5, "placement": 0}]
     asked = [{"kind": "rebalance_work"}, {"kind": "rebalance_stages"}]
-    found = ranked(client, scenario={**PIPED, "slow_groups": slow}, remedies=asked)
+    found = ranked(shared_client, scenario={**PIPED, "slow_groups": slow}, remedies=asked)
     kinds = [each["kind"] for each in found["remedies"]]
     assert [(each["pointer"], each["code"]) for each in found["warnings"]] == [
         (f"/remedies/{kinds.index('rebalance_work')}", "work_divided")
