@@ -37,7 +37,7 @@ PORT ?=
 EXIT ?=
 DATABASE_URL ?=
 
-.PHONY: help setup check check-types check-others test test-main test-browser test-long coverage bench soak demo serve lock format openapi clean
+.PHONY: help setup check check-types check-others test test-traced test-others test-browser test-long coverage bench soak demo serve lock format openapi clean
 
 help: ## Show the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -78,20 +78,25 @@ check-others: $(STAMP)
 	$(BIN)/hadolint docker/Dockerfile
 	$(BIN)/yamllint --strict .
 
-# Both at once: a browser is waited for as much as it computes.
+# All at once: no core has nothing to do while the last tests of one of them run, or while tests wait
+# for a browser or for processes that they kill, stop or start.
 test: $(STAMP) ## All tests and the coverage gates
-	@$(MAKE) --jobs=2 test-main test-browser
+	@$(MAKE) --jobs=3 test-traced test-others test-browser
 
 # Half of the tests wait for processes that they kill, stop or start: a process for each core, and two
 # more. In the order of the files, since those with the fewest tests take longest and would come last.
 PYTEST = $(BIN)/pytest -n $(shell expr $$(nproc) + 2) --maxprocesses=4 --dist loadfile --no-loadscope-reorder
 
 # Tracing nearly doubles the time of a test (measured: 18 s become 32 s), so only the rooms whose every
-# branch must be covered are traced here; `make coverage` traces all of them.
-test-main: $(STAMP)
-	$(PYTEST) $(TRACED) $(addprefix --ignore=,$(BY_HAND)) \
+# branch must be covered are traced here; `make coverage` traces all of them. They compute and wait for
+# nothing, hence a process for each core.
+test-traced: $(STAMP)
+	$(BIN)/pytest -n $$(nproc) --maxprocesses=4 --dist loadfile --no-loadscope-reorder \
+	  $(TRACED) $(addprefix --ignore=,$(BY_HAND)) \
 	  --cov=service/model --cov=service/calibration --cov=service/reports --cov-report=
 	$(BIN)/coverage report --include='$(COVERED_WHOLE)' --show-missing --skip-covered --fail-under=100
+
+test-others: $(STAMP)
 	$(PYTEST) -m "not long" $(BY_HAND) $(OTHERS) $(addprefix --ignore=,$(filter tests/jobs/%,$(TRACED)))
 
 test-long: $(STAMP) ## What make test leaves out (tests/long_tests.py; some 5 minutes on 2 cores)
