@@ -88,7 +88,7 @@ class CalibrationListQuery(PageQuery, frozen=True, kw_only=True):
         Annotated[Slug, Meta(description="Only those of it, or accepted as a revision of it.")]
         | None
     ) = None
-    state: CalibrationState | None = None
+    state: Annotated[CalibrationState, Meta(description="Only those in it.")] | None = None
     name_contains: (
         Annotated[str, Meta(min_length=1, max_length=200, description="In whatever case.")] | None
     ) = None

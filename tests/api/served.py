@@ -9,6 +9,8 @@ from contextlib import contextmanager
 import uvicorn
 from litestar import Litestar
 
+from service.api.calibrations import READINGS_AT_ONCE
+from service.api.turns import Turns
 from service.app import create_app
 from service.cli.bounded_protocol import protocol_within
 from service.cli.graceful_server import GracefulServer
@@ -19,9 +21,11 @@ WITHIN_S = 20
 
 
 @contextmanager
-def served(database: Database, limits: Limits | None = None) -> Iterator[tuple[str, Litestar]]:
+def served(
+    database: Database, limits: Limits | None = None, *, spool_folder: str = ""
+) -> Iterator[tuple[str, Litestar]]:
     """Yield the address and the app; ends with the block, open answers included."""
-    app = create_app(Settings(limits=limits or Limits()), database)
+    app = create_app(Settings(limits=limits or Limits(), spool_folder=spool_folder), database)
     listener = socket.create_server(("127.0.0.1", 0))
     # Without its lifespan the app starts no engine.
     config = uvicorn.Config(
@@ -36,11 +40,13 @@ def served(database: Database, limits: Limits | None = None) -> Iterator[tuple[s
     thread.start()
     try:
         wait_until(lambda: server.started)
+        app.state.reading_turns = Turns(at_once=READINGS_AT_ONCE)
         yield f"http://127.0.0.1:{listener.getsockname()[1]}", app
     finally:
         server.should_exit = True
         thread.join(WITHIN_S)
         assert not thread.is_alive()
+        app.state.spool.close()
 
 
 def wait_until(condition: Callable[[], bool], seconds: float = WITHIN_S) -> None:
