@@ -20,7 +20,7 @@ import numpy as np
 from service.calibration.findings import Estimate, Experiment, HiddenShare, OverlapAudit, Verdict
 from service.calibration.options import CalibrationOptions
 from service.calibration.overlap_bounds import LEAST_SHARE, verdict_of
-from service.calibration.overlap_experiments import EXPERIMENTS
+from service.calibration.overlap_experiments import EXPERIMENTS, Name
 from service.calibration.timings import Collectives, FloatArray, Timings
 from service.calibration.trace_overlap_interval import (
     FEWEST_STEPS,
@@ -151,7 +151,7 @@ def _reasons(
     timings: Timings, found: Transfers, verdict: Verdict, share: tuple[float, float]
 ) -> list[str]:
     low, high = share
-    between = f"between {100 * low:.0f} and {100 * high:.0f} % of the transfer lies beside compute"
+    between = f"between {100 * low:.1f} and {100 * high:.1f} % of the transfer lies beside compute"
     limit = f"{100 * LEAST_SHARE:.0f} %"
     said = {
         "overlaps": f"{between}, which is above {limit}",
@@ -198,7 +198,7 @@ def _steps_left_out(num_steps: int) -> list[str]:
 
 
 def _experiments(found: Transfers, options: CalibrationOptions, width: float) -> list[Experiment]:
-    names = []
+    names: list[Name] = []
     if _is_partly_seen(found):
         names.append("profile_all_ranks")
         if options.isolated_communication_ms is None:

@@ -48,17 +48,20 @@ def transfers_of(collectives: Collectives, num_ranks: int) -> Transfers:
     """Transfers of all collectives; `num_ranks` is that of the job, for groups of unknown size.
 
     Kernels of one step, name (with process group) and order among those of that name are one
-    collective. No kernel takes no time only in steps that are not there.
+    collective. Where ranks have different numbers of one name in a step (sending and receiving
+    between the stages of a pipeline), order does not tell which belong together: each kernel is
+    then only known to transfer for no longer than it takes.
     """
-    key, seen = _matched(collectives)
+    key, seen, is_even = _matched(collectives)
     duration = collectives.duration_ms
     num_keys = len(seen)
-    transfer = np.full(num_keys, np.inf)
-    np.minimum.at(transfer, key, duration)
+    shortest = np.full(num_keys, np.inf)
+    np.minimum.at(shortest, key, duration)
     members = np.zeros(num_keys, np.int64)
     np.maximum.at(members, key, collectives.members)
-    is_certain = seen >= np.where(members > 0, members, num_ranks)
-    exposed = transfer[key] - _beside(collectives, transfer[key])
+    is_certain = is_even & (seen >= np.where(members > 0, members, num_ranks))
+    transfer = np.where(is_even[key], shortest[key], duration)
+    exposed = transfer - _beside(collectives, transfer)
     steps, row = np.unique(collectives.step, return_inverse=True)
     ranks, column = np.unique(collectives.rank, return_inverse=True)
     shape = (len(steps), len(ranks))
@@ -78,8 +81,8 @@ def transfers_of(collectives: Collectives, num_ranks: int) -> Transfers:
     overlap = _beside(collectives, duration)
     return Transfers(
         steps=steps,
-        transfer_ms=table(transfer[key]) + missing,
-        certain_ms=table(np.where(is_certain, transfer, 0.0)[key]) + missing,
+        transfer_ms=table(transfer) + missing,
+        certain_ms=table(np.where(is_certain[key], transfer, 0.0)) + missing,
         exposed_ms=table(exposed) + missing,
         duration_ms=table(duration) + missing,
         last_exposed_ms=np.bincount(row[last], weights=exposed[last], minlength=len(steps)),
@@ -90,8 +93,11 @@ def transfers_of(collectives: Collectives, num_ranks: int) -> Transfers:
     )
 
 
-def _matched(collectives: Collectives) -> tuple[IntArray, IntArray]:
-    """Which collective every kernel belongs to, and how many ranks are seen of each."""
+def _matched(collectives: Collectives) -> tuple[IntArray, IntArray, BoolArray]:
+    """Which collective every kernel belongs to; of each, the ranks that are seen.
+
+    And whether those ranks have equally many of its name in the step.
+    """
     numbers: dict[str, int] = {}
     name = np.array([numbers.setdefault(n, len(numbers)) for n in collectives.name], np.int64)
     order = np.lexsort((collectives.order, name, collectives.step, collectives.rank))
@@ -103,8 +109,13 @@ def _matched(collectives: Collectives) -> tuple[IntArray, IntArray]:
     occurrence = np.empty(len(order), np.int64)
     occurrence[order] = place - np.maximum.accumulate(np.where(same, 0, place))
     triples = np.stack([collectives.step, name, occurrence], axis=1)
-    _, key, seen = np.unique(triples, axis=0, return_inverse=True, return_counts=True)
-    return key.reshape(-1).astype(np.int64), seen.astype(np.int64)
+    found, key, seen = np.unique(triples, axis=0, return_inverse=True, return_counts=True)
+    # They are sorted, so those of one step and name stand together
+    begins = np.concatenate([[True], np.any(np.diff(found[:, :2], axis=0) != 0, axis=1)])
+    starts = np.flatnonzero(begins)
+    is_even = np.minimum.reduceat(seen, starts) == np.maximum.reduceat(seen, starts)
+    of_name = np.cumsum(begins) - 1
+    return key.reshape(-1).astype(np.int64), seen.astype(np.int64), is_even[of_name]
 
 
 def _beside(collectives: Collectives, last_ms: FloatArray) -> FloatArray:

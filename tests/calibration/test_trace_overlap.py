@@ -7,6 +7,14 @@ from service.calibration.options import CalibrationOptions
 from service.calibration.overlap import audit_of
 from service.calibration.timings import Collectives, Timings
 from tests.calibration.overlap_simulator import Job, Run, collectives_of, simulate, timings_of
+from tests.calibration.reading.kineto_traces import (
+    all_reduce,
+    gemm,
+    opened,
+    read,
+    step,
+    whole,
+)
 
 # Reference notes, communication, result 10: forward 0.1 s, backward 0.2 s, ten buckets of 0.1 s in
 # all, one rank 1.3 times slower: 90 % are hidden, the fast ranks' own ratio says 64 %.
@@ -218,6 +226,63 @@ def test_groups_of_different_ranks_have_every_ranks_share_inside() -> None:
     # Where the group's size is not known, the other two ranks may be missing from it
     unknown = replace(both, members=np.zeros(16, np.int64))
     assert audit(with_collectives(unknown, 4)).wait_ms is None
+
+
+def test_unequal_numbers_of_one_name_are_not_matched_by_their_order() -> None:
+    """Rank 1 sends twice and rank 0 once: which of the two is the other's, nothing tells."""
+    sent = one_kernel([[10, 12]] * 4, [[(10, 0), (12, 0)]] * 4)
+    again = one_kernel([[10, 14]] * 4, [[(10, 0), (14, 0)]] * 4)
+    arrays = ("rank", "step", "duration_ms", "before_end_start_ms", "before_end_stop_ms")
+    both = replace(
+        sent,
+        **{
+            name: np.concatenate([getattr(sent, name), getattr(again, name)[4:]]) for name in arrays
+        },
+        order=np.repeat([0, 1], [8, 4]),
+        name=("ncclDevKernel_SendRecv",) * 12,
+        members=np.full(12, 2),
+        first=np.arange(13),
+    )
+    found = audit(with_collectives(both, 2))
+    assert found.wait_ms is None
+    assert found.verdict == "cannot_tell"
+    assert found.communication_ms is not None
+    # At most: 10 on the one, 12 + 14 on the other
+    assert found.communication_ms.value == pytest.approx((10 + 26) / 2)
+    assert found.communication_ms.low is None
+
+
+def traces_of(run: Run, shifts_us: list[float]) -> Timings:
+    """The same through files, each rank with a clock of its own."""
+    files = []
+    for rank, shift in enumerate(shifts_us):
+        events, at = [], shift
+        for index in range(len(run.stop)):
+            length = float(run.stop[index, 0, -1]) * 1e3
+            events.append(step(index, at, length))
+            end = float(run.compute_end[index, rank]) * 1e3
+            events += [gemm(at + part * end / 4, end / 4) for part in range(4)]
+            pairs = zip(run.start[index, rank], run.stop[index, rank], strict=True)
+            events += [
+                all_reduce(at + float(begin) * 1e3, float(stop - begin) * 1e3)
+                for begin, stop in pairs
+            ]
+            at += length
+        files.append(opened(whole(events, rank, len(shifts_us)), f"rank{rank}.json"))
+    return read(*files)
+
+
+def test_traces_of_unaligned_clocks_give_the_audit_of_what_was_simulated() -> None:
+    run = simulate(Job(num_ranks=4, slow=1.3, compute_cv=0.02, transfer_cv=0.1), 6, 3)
+    direct = audit(timings_of(run, list(range(4)), 4)).hidden_share
+    random = np.random.default_rng(2)
+    for _ in range(2):
+        shifts = [float(shift) for shift in random.uniform(1e9, 1e10, size=4)]
+        found = audit(traces_of(run, shifts)).hidden_share
+        assert found.low == pytest.approx(direct.low, abs=1e-5)
+        assert found.high == pytest.approx(direct.high, abs=1e-5)
+        assert found.naive_ratio == pytest.approx(direct.naive_ratio, abs=1e-5)
+        assert found.low <= run.hidden_share <= found.high
 
 
 @pytest.mark.parametrize("num_steps", [1, 2])

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO, Final
 
-import ijson
+import ijson  # type: ignore[import-untyped]
 import numpy as np
 
 from service.calibration.reading.kineto_structure import Marks, Structure
