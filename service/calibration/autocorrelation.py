@@ -121,6 +121,9 @@ def memory_of_rest(
     lags = _lags(rest, steps, expected)
     if num_pairs < MIN_PAIRS or rest_dof < MIN_PAIRS:
         return NO_MEMORY, Autocorrelation(lag_1=None, num_pairs=num_pairs, lags=lags)
+    # The ranks of adjacent steps, whose means were taken out, are not all the same ones.
+    share, others = num_cells / rest.size, num_cells / len(rest)
+    ratio *= max(others - 1, 1.0) / max(others - 2 + share, 1.0)
     phi = expected.phi_of(ratio)
     # A pair is worth less where a mean of few ranks was taken out of it: dof over cells.
     effective = max(num_pairs * rest_dof / num_cells, 1.0)

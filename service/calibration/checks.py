@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from service.calibration.findings import LeftOut, Remark
-from service.calibration.observed import Observed, median_of, observed_of
+from service.calibration.observed import Observed, comparable, median_of, observed_of
 from service.calibration.options import CalibrationOptions
 from service.calibration.refusals import refused
 from service.calibration.timings import BoolArray, FloatArray, Timings
@@ -73,12 +73,13 @@ def _kept(cells: FloatArray) -> tuple[BoolArray, BoolArray, list[LeftOut]]:
     """Ranks with half of the steps or more, and steps in which at least two of them are there."""
     present = np.isfinite(cells)
     often = present.sum(axis=0)
-    kept_ranks: BoolArray = often >= max(MIN_SHARE_OF_STEPS * often.max(), 1)
-    kept_steps: BoolArray = present[:, kept_ranks].sum(axis=1) >= min(MIN_RANKS, kept_ranks.sum())
-    kept_ranks &= present[kept_steps].sum(axis=0) > 1
+    if present.shape[1] < MIN_RANKS:
+        alone: BoolArray = present[:, 0]
+        return np.ones(1, dtype=np.bool_), alone, []
+    kept_steps, kept_ranks = comparable(present, often >= MIN_SHARE_OF_STEPS * often.max())
     left_out = []
     for reason, kept in (
-        ("rank with less than half of the steps", kept_ranks),
+        ("rank with less than half of the steps of the others", kept_ranks),
         ("step with fewer than two ranks", kept_steps),
     ):
         if not kept.all():
@@ -91,6 +92,11 @@ def _check_counts(
 ) -> list[Remark]:
     num_steps, num_ranks = observed.compute_ms.shape
     world = timings.world_size
+    if num_ranks == 0:
+        raise refused(
+            "missing_ranks",
+            "no two ranks were timed in the same steps, so nothing says how far ranks differ",
+        )
     if num_ranks < MIN_RANKS:
         of_all = "" if world is None or world < MIN_RANKS else f" of {world}"
         raise refused(

@@ -111,9 +111,10 @@ def _check_connected(present: BoolArray) -> None:
     if present.all(axis=1).any() or present.all(axis=0).any():
         return
     num_steps, num_ranks = present.shape
-    shared = sparse.bmat(
-        [[None, sparse.csr_array(present)], [sparse.csr_array(present).T, None]], format="csr"
-    )
+    row, column = np.nonzero(present)
+    ends = (row, num_steps + column)
+    size = num_steps + num_ranks
+    shared = sparse.coo_array((np.ones(len(row), dtype=np.int8), ends), shape=(size, size))
     num_parts, labels = csgraph.connected_components(shared, directed=False)
     if num_parts > 1:
         sizes = np.bincount(labels[num_steps:], minlength=num_parts)

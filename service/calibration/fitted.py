@@ -9,7 +9,7 @@ from scipy import special
 from service.calibration.components import Split, split_of
 from service.calibration.families import family_of
 from service.calibration.findings import Estimate, FamilyChoice, Outlier
-from service.calibration.observed import Observed, mean_of, stage_groups
+from service.calibration.observed import Observed, comparable, mean_of, stage_groups
 from service.calibration.outliers import Apart, apart_of
 from service.calibration.refusals import refused
 from service.calibration.spikes import Spikes, spikes_of
@@ -62,16 +62,14 @@ def fitted_of(observed: Observed, confidence: float) -> Fitted:
             f"of {len(healthy)} ranks {len(apart)} stand apart from each other, so nothing says "
             "what is usual; more ranks are needed",
         )
-    usual = observed.with_ranks(healthy)
-    told = np.isfinite(usual.compute_ms).sum(axis=1) > 1
+    # Whoever shares hardly a step with the others says nothing, and neither does its absence.
+    told, healthy = comparable(np.isfinite(observed.compute_ms), healthy)
     if told.sum() < MIN_STEPS_TOLD:
         raise refused(
             "too_few_steps",
             f"in only {told.sum()} steps at least two ranks that do not stand apart were timed, "
             f"{MIN_STEPS_TOLD} are needed",
         )
-    # Whoever is hardly in those steps says nothing, and neither does its absence.
-    healthy &= np.isfinite(observed.compute_ms[told]).sum(axis=0) > 1
     usual = observed.with_ranks(healthy).with_steps(told)
     spikes = spikes_of(usual.compute_ms, confidence)
     kept = np.where(spikes.cells, np.nan, usual.compute_ms)

@@ -76,6 +76,19 @@ def mean_of(cells: FloatArray, axis: int) -> FloatArray:
     return means
 
 
+def comparable(present: BoolArray, ranks: BoolArray) -> tuple[BoolArray, BoolArray]:
+    """Steps with at least two of the `ranks`, and of these those with at least two such steps.
+
+    `present` is (steps, ranks). Leaving one out may leave another one alone, so until none is.
+    """
+    while True:
+        steps: BoolArray = present[:, ranks].sum(axis=1) > 1
+        left = ranks & (present[steps].sum(axis=0) > 1)
+        if (left == ranks).all():
+            return steps, ranks
+        ranks = left
+
+
 def stage_groups(stages: IntArray | None, num_ranks: int) -> list[IntArray]:
     """Positions of the ranks of each stage; all of them where no stages are known."""
     if stages is None:

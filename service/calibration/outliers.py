@@ -63,7 +63,8 @@ def apart_of(observed: Observed) -> list[Apart]:
         relative[:, ranks] = part / level
         changes |= {int(ranks[found.position]): found for found in changes_of(part / level)}
     middle = median_of(relative, axis=0)
-    deviations, limit = _deviations(middle, ~away)
+    num_stages = 1 if observed.stages is None else len(np.unique(observed.stages))
+    deviations, limit = _deviations(middle, ~away, num_stages)
     found = []
     for position in range(len(middle)):
         ratio, apart = float(middle[position]), float(deviations[position])
@@ -82,7 +83,7 @@ def _slow_throughout(change: Change, series: FloatArray) -> bool:
     return bool(len(known) and abs(float(np.median(known)) - 1) > 2 * MIN_EFFECT)
 
 
-def _deviations(middle: FloatArray, alike: BoolArray) -> tuple[FloatArray, float]:
+def _deviations(middle: FloatArray, alike: BoolArray, num_stages: int) -> tuple[FloatArray, float]:
     """Robust standard deviations from 1, and how many of them set a rank apart.
 
     The smallest deviation that is taken puts the limit at the minimum effect. Of fewer than five
@@ -90,6 +91,9 @@ def _deviations(middle: FloatArray, alike: BoolArray) -> tuple[FloatArray, float
     """
     num_alike = int(alike.sum())
     limit = limit_of(max(num_alike, MIN_RANKS_FOR_MAD))
+    if num_stages > 1:
+        # Each stage's own median takes some of the spread, and adds its error (simulated).
+        limit *= 1 + 1.6 * num_stages / max(num_alike, 1)
     if num_alike < MIN_RANKS_FOR_MAD:
         return np.abs(middle - 1) * limit / MIN_GAP, np.inf
     spread = 1.4826 * float(median_of(np.abs(middle[alike] - 1), axis=0))

@@ -8,7 +8,7 @@ from scipy import special
 
 from service.calibration.findings import Estimate, SpikesFound
 from service.calibration.intervals import mean_estimate, probability_estimate
-from service.calibration.observed import median_of
+from service.calibration.observed import comparable, median_of
 from service.calibration.timings import BoolArray, FloatArray
 
 MIN_SLOWDOWN = 1.2
@@ -39,7 +39,8 @@ def spikes_of(cells: FloatArray, confidence: float) -> Spikes:
     limit = max(math.log(MIN_SLOWDOWN), largest * spread)
     over: BoolArray = known & (logs > limit)
     num_spikes = int(over.sum())
-    if num_spikes == 0 or num_spikes > max(MAX_SHARE * num_cells, 1):
+    is_rare = 0 < num_spikes <= max(MAX_SHARE * num_cells, 1)
+    if not (is_rare and _leaves_all(known & ~over)):
         return Spikes(cells=np.zeros_like(over), found=None)
     found = SpikesFound(
         probability=probability_estimate(num_spikes, num_cells, confidence),
@@ -47,6 +48,12 @@ def spikes_of(cells: FloatArray, confidence: float) -> Spikes:
         num_spikes=num_spikes,
     )
     return Spikes(cells=over, found=found)
+
+
+def _leaves_all(left: BoolArray) -> bool:
+    """Whether every step and rank is still there without the spikes."""
+    steps, ranks = comparable(left, np.ones(left.shape[1], dtype=np.bool_))
+    return bool(steps.all() and ranks.all())
 
 
 def _slowdown(factors: FloatArray, confidence: float) -> Estimate:
