@@ -6,8 +6,8 @@ from litestar.handlers import HTTPRouteHandler
 
 from service.api.answers import json_answer
 from service.api.bodies import read_body
+from service.api.calibration_examples import COARSE_CALIBRATIONS
 from service.api.contract import Answer, ApiRequest, ApiResponse, Contract, operation
-from service.api.examples import COARSE_CALIBRATIONS
 from service.api.parameters import refuse_query
 from service.api.transactions import in_turn
 from service.calibration.coarse import StepQuantiles

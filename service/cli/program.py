@@ -43,6 +43,7 @@ COMMANDS = {
         "coarse_start",
         "Start from p50 and p95 of step times, with the wide interval that they leave.",
     ),
+    "recorder": Entry("recorder", "Print the recorder for a PyTorch loop."),
     "back-test": Entry("back_test", "Hold a run against what its profile predicts."),
     "submit": Entry("submit", "Post a batch to a running service."),
     "cancel": Entry("cancel", "Stop a batch; what is finished is kept."),

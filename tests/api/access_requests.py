@@ -10,12 +10,8 @@ from typing import Any
 
 import msgspec
 
-from service.api.examples import (
-    COARSE_CALIBRATIONS,
-    EIGHT_STAGES,
-    MEASUREMENTS,
-    OVERLAP_AUDITS,
-)
+from service.api.calibration_examples import COARSE_CALIBRATIONS, OVERLAP_AUDITS
+from service.api.examples import EIGHT_STAGES, MEASUREMENTS
 from tests.api.access_world import SCENARIO, Call, World
 from tests.api.calibration_tables import table
 

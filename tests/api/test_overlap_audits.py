@@ -8,7 +8,7 @@ import pytest
 from litestar import Litestar
 from litestar.testing import TestClient
 
-from service.api.examples import OVERLAP_AUDITS
+from service.api.calibration_examples import OVERLAP_AUDITS
 
 ProblemOf = Callable[[httpx.Response, str], dict[str, Any]]
 Client = TestClient[Litestar]
