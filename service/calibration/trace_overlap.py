@@ -10,7 +10,8 @@ Where ranks are missing, with M the sum of the shortest seen kernels, G what of 
 least exposed seen rank, and A the transfer, A_least <= A <= M: at most min(A, G) is exposed (an
 unseen rank's compute ends later or it would not matter), and at least G - 2 (M - A), once M - A for
 windows that are too long and once for compute that may end as much later. The share 1 - exposed / A
-has both of its ends at A_least.
+has both of its ends at A_least. A run without synchronisation says what is exposed whoever was
+profiled (`trace_overlap_no_sync`).
 """
 
 from typing import NamedTuple
@@ -27,6 +28,11 @@ from service.calibration.trace_overlap_interval import (
     METHOD,
     mean_estimate,
     share_reach,
+)
+from service.calibration.trace_overlap_no_sync import (
+    Ends,
+    ends_without_synchronisation,
+    narrowed,
 )
 from service.calibration.trace_overlap_transfers import Transfers, transfers_of
 
@@ -51,7 +57,7 @@ def audit_traces(
     found = _seen_whole(every)
     least = np.maximum(_least(found.certain_ms), options.isolated_communication_ms or 0.0)
     readings = _readings(found, least)
-    low, high = _interval(readings, options.confidence)
+    low, high = _ends(timings, found, least, readings, options)
     verdict = verdict_of(low, high) if len(found.steps) >= FEWEST_STEPS else "cannot_tell"
     return OverlapAudit(
         verdict=verdict,
@@ -63,7 +69,8 @@ def audit_traces(
         num_collectives_per_step=int(np.sum(found.num_kernels))
         / int(np.sum(~np.isnan(found.transfer_ms))),
         reasons=[
-            *_reasons(timings, found, verdict, (low, high)),
+            *_reasons(timings, found, verdict, Ends(low, high)),
+            *_of_no_sync_run(found, options),
             *_steps_left_out(len(every.steps) - len(found.steps)),
         ],
         experiments=_experiments(found, options, high - low),
@@ -115,6 +122,31 @@ def _interval(readings: list[_Reading], confidence: float) -> tuple[float, float
     return min(1.0, max(0.0, min(lows))), max(0.0, min(1.0, max(highs)))
 
 
+def _ends(
+    timings: Timings,
+    found: Transfers,
+    least: FloatArray,
+    readings: list[_Reading],
+    options: CalibrationOptions,
+) -> Ends:
+    """Of traces alone where they suffice; else also of a run without synchronisation.
+
+    Two intervals that shall both hold leave half of the doubt to each (Bonferroni).
+    """
+    if not _is_partly_seen(found) or options.no_communication_step_ms is None:
+        return Ends(*_interval(readings, options.confidence))
+    confidence = (1 + options.confidence) / 2
+    most = _least(found.transfer_ms)
+    other = ends_without_synchronisation(
+        timings,
+        found.steps,
+        options.no_communication_step_ms,
+        (np.minimum(least, most), most),
+        confidence,
+    )
+    return narrowed(Ends(*_interval(readings, confidence)), other)
+
+
 def _communication(found: Transfers, least: FloatArray, confidence: float) -> Estimate:
     most = mean_estimate(np.nanmean(found.transfer_ms, axis=1), confidence)
     if not _is_partly_seen(found):
@@ -147,9 +179,7 @@ def _exposed(found: Transfers, readings: list[_Reading], confidence: float) -> E
     )
 
 
-def _reasons(
-    timings: Timings, found: Transfers, verdict: Verdict, share: tuple[float, float]
-) -> list[str]:
+def _reasons(timings: Timings, found: Transfers, verdict: Verdict, share: Ends) -> list[str]:
     low, high = share
     between = f"between {100 * low:.1f} and {100 * high:.1f} % of the transfer lies beside compute"
     limit = f"{100 * LEAST_SHARE:.0f} %"
@@ -189,6 +219,15 @@ def _reasons(
             "mean free; only a run without synchronisation tells"
         )
     return reasons
+
+
+def _of_no_sync_run(found: Transfers, options: CalibrationOptions) -> list[str]:
+    if not _is_partly_seen(found) or options.no_communication_step_ms is None:
+        return []
+    return [
+        f"the step of {options.no_communication_step_ms:g} ms without synchronisation says how "
+        "much is exposed whoever was profiled; where it contradicts the traces, both are inside"
+    ]
 
 
 def _steps_left_out(num_steps: int) -> list[str]:
