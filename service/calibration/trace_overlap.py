@@ -224,10 +224,9 @@ def _reasons(timings: Timings, found: Transfers, verdict: Verdict, share: Ends) 
 def _of_no_sync_run(found: Transfers, options: CalibrationOptions) -> list[str]:
     if not _is_partly_seen(found) or options.no_communication_step_ms is None:
         return []
-    return [
-        f"the step of {options.no_communication_step_ms:g} ms without synchronisation says how "
-        "much is exposed whoever was profiled; where it contradicts the traces, both are inside"
-    ]
+    without = f"the step of {options.no_communication_step_ms:g} ms without synchronisation"
+    rule = "where it contradicts the traces, both are inside"
+    return [f"{without} says how much is exposed whoever was profiled; {rule}"]
 
 
 def _steps_left_out(num_steps: int) -> list[str]:
