@@ -21,7 +21,6 @@ from service.db.back_tests import BackTestFilter
 from service.db.engine import Connection
 from service.jobs import back_tests, drift
 from service.jobs.back_test_documents import BackTestIn, BackTestOut, BackTestPage, DriftOut
-from service.jobs.labels import Slug
 
 TAG: Final = "Back-tests"
 PATH: Final = "/v1/back-tests"
@@ -65,9 +64,12 @@ class BackTestPath(Struct, frozen=True, kw_only=True):
 class BackTestsQuery(PageQuery, frozen=True, kw_only=True):
     """Which back-tests, and where in the list."""
 
-    profile: Annotated[Slug, Meta(description="Only of this profile, of any revision.")] | None = (
-        None
-    )
+    profile: (
+        Annotated[
+            str, Meta(max_length=64, description="Only of this profile, by slug; any revision.")
+        ]
+        | None
+    ) = None
     verdict: Annotated[Verdict, Meta(description="Only with this verdict.")] | None = None
     run: Annotated[str, Meta(max_length=200, description="Only of this run, by name.")] | None = (
         None
@@ -80,7 +82,7 @@ class BackTestsQuery(PageQuery, frozen=True, kw_only=True):
 class DriftQuery(Struct, frozen=True, kw_only=True):
     """Whose drift."""
 
-    profile: Annotated[Slug, Meta(description="Slug of the profile.")]
+    profile: Annotated[str, Meta(max_length=64, description="Slug of the profile.")]
 
 
 @operation(

@@ -214,5 +214,5 @@ class DriftOut(Struct, frozen=True, kw_only=True):
     what_to_do: str | None
     rule: DriftRule
     runs: Annotated[
-        list[DriftRun], Meta(description="In the order of observation; the last 200 at most.")
+        list[DriftRun], Meta(description="In the order of observation; the last 100 at most.")
     ]

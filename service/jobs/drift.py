@@ -24,7 +24,7 @@ from service.jobs.batch_documents import Notice
 from service.jobs.digests import digest
 from service.jobs.profiles import ResolvedProfile, read_profile
 
-MOST_RUNS: Final = 200
+MOST_RUNS: Final = 100
 CODE: Final = "profile_drifted"
 RULE: Final = DriftRule(
     tolerated=TOLERATED,
