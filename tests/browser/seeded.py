@@ -1,5 +1,6 @@
 """What the pages show in tests: profiles, rates, ended batches, a schedule's runs and reports."""
 
+import random
 import re
 import sqlite3
 import time
@@ -77,6 +78,9 @@ class Seeded:
     run_batches: tuple[str, str]
     #: that of the second run, which compares it with the first
     report: str
+    #: timings of `prod-h100` with a slow rank, which tested the profile too
+    calibration: str
+    back_test: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,6 +106,8 @@ def seed(url: str) -> Seeded:
         etag = client.get(path).headers["ETag"]
         _post(client, f"{path}/revisions", REVISED, {"If-Match": etag})
         second = _run(client, SLOTS[1])
+        calibration = _calibration(client)
+        tests = read(client, "/v1/back-tests", calibration=calibration)["items"]
     return Seeded(
         url=url,
         sizing=sizing,
@@ -110,7 +116,36 @@ def seed(url: str) -> Seeded:
         runs=(first["id"], second["id"]),
         run_batches=(first["batch_id"], second["batch_id"]),
         report=second["report_id"],
+        calibration=calibration,
+        back_test=tests[0]["id"],
     )
+
+
+def timings(*, num_steps: int = 24, num_ranks: int = 8, slow_rank: int = 3) -> str:
+    """A table of which one rank has 70 % of the speed; communication is what is left of a step."""
+    rng = random.Random(5)
+    lines = ["step,rank,load_ms,compute_ms,communication_ms,step_ms"]
+    for step in range(num_steps):
+        alike = 300 * rng.gauss(1, 0.01)
+        compute = [
+            alike * rng.gauss(1, 0.006) / (0.7 if rank == slow_rank else 1)
+            for rank in range(num_ranks)
+        ]
+        end = 30 + max(compute)
+        lines += [
+            f"{step},{rank},30,{own:.3f},{end - 30 - own + 60:.3f},{end + 62:.3f}"
+            for rank, own in enumerate(compute)
+        ]
+    return "\n".join(lines)
+
+
+def _calibration(client: httpx.Client) -> str:
+    files = {"file": ("night.csv", timings(), "text/csv")}
+    answer = client.post("/v1/calibrations", params={"profile": "prod-h100"}, files=files)
+    assert answer.is_success, answer.text
+    made: Document = answer.json()
+    found: str = made["id"]
+    return found
 
 
 def closed_copy(database: Path, copied: Path) -> dict[str, str]:

@@ -34,12 +34,17 @@ def address(name: str, seeded: Seeded) -> str:
         "compare": f"/compare?{both}",
         "history": "/history?scenario=one%20slow%20GPU",
         "profiles": "/profiles?new=yes",
+        "calibrations": "/calibrations?new=yes&of=prod-h100",
+        "calibration": f"/calibrations/{seeded.calibration}",
+        "back_tests": f"/back-tests?new=yes&profile=prod-h100&test={seeded.back_test}",
         "profile": "/profiles/prod-h100?edit=yes",
         "rates": "/rates?new=yes&price_gpu_type=H100-SXM&price_currency=EUR",
         "schedules": "/schedules?new=yes",
         "schedule": "/schedules/nightly?edit=yes&after=2027-10-20",
         "reports": f"/reports?new=yes&{both}",
         "report": f"/reports/{seeded.report}",
+        # Alike for all fields: some of each section are enough
+        "inputs": "/inputs?find=ms",
         "sign_in": "/sign-in",
     }.get(name, "/" if name == "simulator" else f"/{name}")
 

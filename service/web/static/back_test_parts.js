@@ -2,12 +2,13 @@
 
 import { withQuery } from "./api.js";
 import { h } from "./dom.js";
-import { count, momentElement, ms, percent, signedPercent } from "./format.js";
+import { count, day, momentElement, ms, percent, signedPercent } from "./format.js";
 import { said, simpleTable } from "./calibration_words.js";
 import { named, t } from "./texts.js";
 
 const TONES = { agrees: "good", parted: "bad", cannot_tell: "warn" };
 const MOST_RUNS = 20;
+const FEW_RUNS = 5;
 
 export function testVerdict(verdict) {
   return h("span", { class: `tag ${TONES[verdict]}` }, t(`calibrations.test_${verdict}`));
@@ -31,8 +32,8 @@ export const testColumns = [
   { key: "explained", label: t("calibrations.head_explained"), cell: (row) => (row.explained_by ? named("calibrations.part_", row.explained_by) : "–") },
 ];
 
-/** The state of `/v1/back-tests/drift`: a warning where runs have parted, and the last of them. */
-export function driftOf(drift) {
+/** The state of `/v1/back-tests/drift`: a warning where runs have parted, and the last of them; fewer where `isShort`. */
+export function driftOf(drift, { isShort = false } = {}) {
   const isWarning = drift.state === "warning";
   const state = h("p", { class: isWarning ? "advice" : "" }, [
     h("strong", {}, t(isWarning ? `calibrations.drift_${drift.direction}` : `calibrations.drift_${drift.state}`)),
@@ -41,23 +42,17 @@ export function driftOf(drift) {
     drift.num_runs ? h("span", { class: "hint" }, " ", said(drift.detail)) : "",
   ]);
   const todo = isWarning && drift.what_to_do ? h("p", {}, h("strong", {}, `${t("calibrations.head_do")}${t("profiles.colon")} `), said(drift.what_to_do)) : null;
-  const runs = drift.runs.slice(-MOST_RUNS).reverse();
+  const runs = drift.runs.slice(isShort ? -FEW_RUNS : -MOST_RUNS).reverse();
   if (!runs.length) return [state];
-  const heads = [
-    t("calibrations.run"),
-    t("calibrations.observed_at"),
-    { text: t("profiles.revision"), num: true },
-    { text: t("calibrations.head_off"), num: true },
-    { text: t("calibrations.head_departure"), num: true },
-    t("calibrations.verdict"),
+  const columns = [
+    [t("calibrations.run"), (run) => h("a", { href: withQuery("/back-tests", { test: run.id }) }, run.run_name)],
+    [t("calibrations.observed_at"), (run) => (isShort ? day(run.observed_at.slice(0, 10)) : momentElement(run.observed_at))],
+    ...(isShort ? [] : [[{ text: t("profiles.revision"), num: true }, (run) => count(run.revision)]]),
+    [{ text: t("calibrations.head_off"), num: true }, (run) => offBy(run.ratio)],
+    ...(isShort ? [] : [[{ text: t("calibrations.head_departure"), num: true }, (run) => (run.departure === null ? "–" : percent(run.departure, 0))]]),
+    [t("calibrations.verdict"), (run) => testVerdict(run.verdict)],
   ];
-  const rows = runs.map((run) => [
-    h("a", { href: withQuery("/back-tests", { test: run.id }) }, run.run_name),
-    momentElement(run.observed_at),
-    count(run.revision),
-    offBy(run.ratio),
-    run.departure === null ? "–" : percent(run.departure, 0),
-    testVerdict(run.verdict),
-  ]);
+  const heads = columns.map(([head]) => head);
+  const rows = runs.map((run) => columns.map(([, cell]) => cell(run)));
   return [state, todo, simpleTable(t("calibrations.drift_caption"), heads, rows)];
 }

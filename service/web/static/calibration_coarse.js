@@ -13,13 +13,13 @@ import { onSubmit } from "./submit.js";
 import { t } from "./texts.js";
 
 const FIELDS = [
-  { pointer: "/num_gpus", kind: "number", step: 1, min: 1, max: 10_000_000, required: true, unit: "gpus", absent: true },
+  { pointer: "/num_gpus", kind: "number", step: 1, min: 1, max: 10_000_000, required: true, absent: true },
   { pointer: "/step_p50_ms", kind: "number", step: "any", above: 0, required: true, unit: "ms", absent: true },
   { pointer: "/step_p95_ms", kind: "number", step: "any", above: 0, required: true, unit: "ms", absent: true },
   { pointer: "/load_ms", kind: "number", step: "any", min: 0, unit: "ms" },
   { pointer: "/communication_ms", kind: "number", step: "any", min: 0, unit: "ms" },
-  { pointer: "/gpus_per_node", kind: "number", step: 1, min: 1, max: 1024, unit: "gpus" },
-  { pointer: "/tensor_parallel_size", kind: "number", step: 1, min: 1, max: 1024, unit: "gpus" },
+  { pointer: "/gpus_per_node", kind: "number", step: 1, min: 1, max: 1024 },
+  { pointer: "/tensor_parallel_size", kind: "number", step: 1, min: 1, max: 1024 },
   { pointer: "/period_days", kind: "number", step: 1, min: 1, max: 3660, unit: "days", absent: true },
 ];
 

@@ -58,13 +58,13 @@ export function outliersOf(outliers) {
 
 /** Which family was chosen, and how each one predicts what it was not fitted to. */
 export function familyOf(family) {
-  const caption = t(family.is_decided ? "calibrations.family_decided" : "calibrations.family_open", { family: t(`profiles.value_${family.chosen}`) });
+  const caption = t(family.is_decided ? "calibrations.family_decided" : "calibrations.family_open", { family: named("scenario.law_", family.chosen) });
   const heads = [t("calibrations.head_family"), { text: t("calibrations.head_max_to_mean"), num: true }, { text: t("calibrations.head_error"), num: true }];
   if (!family.candidates.length) return h("p", { class: "hint" }, caption);
   return simpleTable(
     caption,
     heads,
-    family.candidates.map((one) => [t(`profiles.value_${one.family}`), ratio(one.predicted_max_to_mean_ratio), percent(one.relative_error, 2)]),
+    family.candidates.map((one) => [named("scenario.law_", one.family), ratio(one.predicted_max_to_mean_ratio), percent(one.relative_error, 2)]),
   );
 }
 

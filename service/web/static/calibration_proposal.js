@@ -7,8 +7,12 @@ import { pathLink } from "./input_links.js";
 import { unitOf, valueText } from "./scenario_table.js";
 import { t } from "./texts.js";
 
+// More digits than this no calibration has; what is accepted has all of them
+const DIGITS = 5;
+
 /** A value, which may be a whole document, in words. */
-export function shownValue(value) {
+function shownValue(value) {
+  if (typeof value === "number" && !Number.isInteger(value)) return number(value, { maximumSignificantDigits: DIGITS });
   if (value !== null && typeof value === "object") {
     if (Array.isArray(value)) return value.map((one) => (one !== null && typeof one === "object" ? shownValue(one) : valueText(one))).join("; ") || t("profiles.nothing");
     return Object.entries(value)

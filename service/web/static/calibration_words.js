@@ -17,7 +17,7 @@ export function share(value) {
 }
 
 export function ratio(value) {
-  return number(value, { minimumFractionDigits: 3, maximumFractionDigits: 4 });
+  return number(value, { minimumFractionDigits: 3, maximumFractionDigits: 3 });
 }
 
 /** "0.50% to 0.61%"; an open end is told as such; empty without any. */

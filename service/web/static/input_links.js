@@ -4,6 +4,8 @@ import { h } from "./dom.js";
 
 /** A path of the scenario that leads to where its number is found. */
 export function pathLink(path) {
+  // Prices are no part of a scenario
+  if (path === "rates") return h("a", { href: "/rates" }, h("code", {}, path));
   // Positions in lists have no entry of their own; nor have whole documents, which begin with their kind.
   const plain = path.replace(/\.\d+(?=\.|$)/g, "");
   return h("a", { href: `/inputs#${anchorOf(plain)}` }, h("code", {}, path));

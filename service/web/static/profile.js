@@ -127,7 +127,7 @@ function provenanceOf({ provenance }) {
 async function showDrift() {
   if (!(await may("calibrations:read"))) return;
   const drift = await get(withQuery("/v1/back-tests/drift", { profile: slug }));
-  fill(byId("drift"), driftOf(drift));
+  fill(byId("drift"), driftOf(drift, { isShort: true }));
   byId("drift-card").hidden = false;
 }
 
