@@ -18,8 +18,8 @@ def test_help_lists_every_command(trainard_process: Program) -> None:
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_help_of_each_command_has_an_example(trainard_process: Program, name: str) -> None:
-    shown = trainard_process(name, "--help")
+def test_help_of_each_command_has_an_example(trainard: Program, name: str) -> None:
+    shown = trainard(name, "--help")
     assert shown.returncode == 0
     usage, *explanation = shown.stdout.split("─ Options")[0].strip().splitlines()
     assert f"trainard {name}" in usage
