@@ -35,6 +35,9 @@ COMMANDS = {
     "nccl-tests": Entry(
         "nccl_tests", "Turn an output of nccl-tests into a scenario's communication."
     ),
+    "calibrate": Entry(
+        "calibrate", "Fit scenario parts to observed timings, and say what they cannot tell."
+    ),
     "overlap-audit": Entry(
         "overlap_audit",
         "Tell from a step's phases whether communication is hidden behind compute.",
