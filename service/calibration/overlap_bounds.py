@@ -29,6 +29,7 @@ MOST_CONTENTION: Final = 0.4
 LEAST_SHARE: Final = 0.1
 """A share above it is overlap, one below it is none: the interval must lie on one side."""
 _SMALLEST_SHARE_OF_TRANSFER: Final = 1e-9
+_SMALLEST_MS: Final = 1e-9
 """Instead of no transfer at all, by which nothing can be divided."""
 
 _ROUND_OFF: Final = 1e-9
@@ -157,8 +158,8 @@ def _z(confidence: float, *figures: Figure | None) -> float:
 
 def _transfer(known: Known, z: float) -> tuple[Range, bool]:
     """The possible transfer times, and whether what was measured of them agrees."""
-    most = known.transfer_at_most.high(z)
-    least = _SMALLEST_SHARE_OF_TRANSFER * most
+    most = max(_SMALLEST_MS, known.transfer_at_most.high(z))
+    least = max(_SMALLEST_MS, _SMALLEST_SHARE_OF_TRANSFER * most)
     if not known.transfer:
         return Range(least, most), True
     lows = [max(least, figure.low(z)) for figure in known.transfer]

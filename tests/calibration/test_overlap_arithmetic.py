@@ -253,6 +253,17 @@ def test_figures_that_clash_conclude_nothing(clash: dict[str, float]) -> None:
     assert found.reasons[0].startswith("the figures contradict one another")
 
 
+@pytest.mark.parametrize("communication", [5e-324, 1e-300, 1e9])
+@pytest.mark.parametrize("includes_wait", [None, False])
+def test_any_size_that_is_taken_is_computed_with(
+    communication: float, *, includes_wait: bool | None
+) -> None:
+    found = audit(
+        communication_ms=communication, step_ms=1e9, communication_includes_wait=includes_wait
+    )
+    assert 0 <= found.hidden_share.low <= found.hidden_share.high <= 1
+
+
 @pytest.mark.parametrize(
     ("changed", "fields"),
     [
