@@ -1,7 +1,9 @@
 """What runs in a reading process: limits first, then reading and fitting, then the answer."""
 
 import contextlib
+import math
 import resource
+import time
 import traceback
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -89,7 +91,7 @@ def out_of_memory(limits: ReadingLimits) -> Fault:
 
 
 def limit_process(limits: ReadingLimits) -> None:
-    """Bound this process: memory beyond what it has, processor time; no dump, no file written."""
+    """Bound memory and processor time beyond what it has; no dump, and no file written."""
     # Arrow's own allocators set much more aside than they use, which would count.
     pa.set_memory_pool(pa.system_memory_pool())
     pa.set_cpu_count(1)
@@ -98,7 +100,7 @@ def limit_process(limits: ReadingLimits) -> None:
     has_pages = int(_STATM.read_text().split()[0])
     most = has_pages * resource.getpagesize() + limits.memory_bytes
     _limit(resource.RLIMIT_AS, most)
-    _limit(resource.RLIMIT_CPU, limits.processor_s)
+    _limit(resource.RLIMIT_CPU, math.ceil(time.process_time()) + limits.processor_s)
     _limit(resource.RLIMIT_CORE, 0)
     _limit(resource.RLIMIT_FSIZE, 0)
 

@@ -5,6 +5,7 @@ A hostile file costs that process, which has limits, and nobody else. There is o
 
 import multiprocessing
 import signal
+import time
 from collections.abc import Callable, Sequence
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
@@ -70,9 +71,15 @@ def _heard(
     progress: Callable[[int], None],
     is_canceled: Callable[[], bool],
 ) -> Findings:
+    begun = time.monotonic()
     while True:
         if is_canceled():
             raise ReadingCanceledError
+        if time.monotonic() - begun > limits.elapsed_s:
+            raise refused(
+                "file_too_large",
+                f"reading and fitting took over {limits.elapsed_s} s, which is the limit",
+            )
         if not receiver.poll(_POLL_S):
             continue
         try:

@@ -2,7 +2,6 @@
 
 import csv
 import re
-from collections.abc import Iterator
 from typing import Final
 
 import pyarrow as pa
@@ -13,11 +12,10 @@ from service.calibration.reading.cells import Place
 from service.calibration.reading.columns import FLAG, TableColumns, columns_of, shown
 from service.calibration.reading.open_file import OpenFile
 from service.calibration.reading.tables import Table
+from service.calibration.reading.text_blocks import BOM, blocks, line_of_text
 from service.calibration.refusals import TimingsRefusedError, refused
 
-MAX_LINE_BYTES: Final = 4 << 20
 _MAX_HEADER_BYTES: Final = 65_536
-BOM: Final = b"\xef\xbb\xbf"
 _OTHER_DELIMITERS: Final = {";": "semicolons", "\t": "tabs", "|": "bars"}
 _NUMBER: Final = re.compile(r"[+-]?[0-9]+([.,][0-9]*)?([eE][+-]?[0-9]+)?")
 _ROW: Final = re.compile(r"Row #([0-9]+)")
@@ -35,33 +33,18 @@ def read_csv(file: OpenFile, number: int, table: Table) -> int:
     columns = columns_of(names, file.name)
     table.begin(columns)
     num_rows = 0
-    for batch in _batches(file, names, columns):
-        place = Place(number, num_rows)
-        table.add(place, rows_of(batch, columns, table, place.row), columns)
-        num_rows += batch.num_rows
+    for place_of_block, block in enumerate(blocks(file)):
+        text = block if place_of_block else block.partition(b"\n")[2]
+        for batch in _batches(text, file, names, columns, num_rows):
+            table.add(Place(number, num_rows), rows_of(batch, columns, table, num_rows), columns)
+            num_rows += batch.num_rows
     return num_rows
 
 
 def line_of(file: OpenFile, row: int) -> int:
     """The line, counted from 1, of a row counted from 0; lines without text are no rows."""
     # The header is a line with text, too.
-    return nth_line(file, row + 1)
-
-
-def nth_line(file: OpenFile, place: int) -> int:
-    """The line, counted from 1, on which the line with text of this place, from 0, stands."""
-    file.stream.seek(0)
-    with_text = 0
-    for number, line in enumerate(_lines(file), start=1):
-        with_text += bool(line.strip())
-        if with_text > place:
-            return number
-    return place + 1
-
-
-def _lines(file: OpenFile) -> Iterator[bytes]:
-    while line := file.stream.readline(MAX_LINE_BYTES):
-        yield line
+    return line_of_text(file, row + 1)
 
 
 def _header(file: OpenFile) -> list[str]:
@@ -101,19 +84,25 @@ def _refuse_delimiter(text: str, file: str) -> None:
             )
 
 
-def _batches(file: OpenFile, names: list[str], columns: TableColumns) -> Iterator[pa.RecordBatch]:
-    wanted = set(columns.names)
-    file.stream.seek(0)
+def _batches(
+    text: bytes, file: OpenFile, names: list[str], columns: TableColumns, first_row: int
+) -> list[pa.RecordBatch]:
+    """The rows of whole lines.
+
+    Arrow is given one block after the other, since its own reading of streams takes a thread, which
+    hangs where memory ends.
+    """
+    if not text.strip():
+        return []
     try:
-        yield from pa_csv.open_csv(
-            file.stream,
+        found = pa_csv.read_csv(
+            pa.BufferReader(text),
             read_options=pa_csv.ReadOptions(
                 use_threads=False,
-                block_size=MAX_LINE_BYTES,
-                skip_rows=1,
+                block_size=len(text) + 1,
                 # Those that are not read may have any name, or none.
                 column_names=[
-                    name if name in wanted else f"{place} {name}"
+                    name if name in columns.names else f"{place} {name}"
                     for place, name in enumerate(names)
                 ],
             ),
@@ -125,7 +114,8 @@ def _batches(file: OpenFile, names: list[str], columns: TableColumns) -> Iterato
             ),
         )
     except pa.ArrowInvalid as error:
-        raise _refusal(str(error), file, names) from None
+        raise _refusal(str(error), file, names, first_row) from None
+    return found.to_batches()
 
 
 def _types(columns: TableColumns) -> dict[str, pa.DataType]:
@@ -136,18 +126,16 @@ def _types(columns: TableColumns) -> dict[str, pa.DataType]:
     return types
 
 
-def _refusal(message: str, file: OpenFile, names: list[str]) -> TimingsRefusedError:
-    """What Arrow says, in the words of whoever made the file."""
+def _refusal(message: str, file: OpenFile, names: list[str], first_row: int) -> TimingsRefusedError:
+    """What Arrow says, in the words of whoever made the file; it counts rows from 1."""
     row, column = _ROW.search(message), _COLUMN.search(message)
     value, expected = _VALUE.search(message), _EXPECTED.search(message)
-    line = nth_line(file, int(row[1]) - 1) if row else None
+    line = line_of(file, first_row + int(row[1]) - 1) if row else None
     if expected:
         detail = (
             f"{expected[2]} values, but the header has {expected[1]} names; decimals are written "
             "with a point"
         )
-    elif "straddling" in message:
-        detail = f"a line has over {MAX_LINE_BYTES} bytes; this is no table"
     elif column and value:
         detail = _bad_value(names[int(column[1])], value[1])
     else:

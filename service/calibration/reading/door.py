@@ -82,6 +82,7 @@ def _refuse_repeated(files: Sequence[OpenFile]) -> None:
 
 def _known(file: OpenFile, budget: Budget, told: _Told) -> KnownFile:
     tracked = TrackedStream(file.stream, told.add)
+    tracked.seek(0)
     packed = tracked.read(len(GZIP_MAGIC)) == GZIP_MAGIC
     tracked.seek(0)
     raw = GunzippedStream(tracked, file.name, budget) if packed else tracked

@@ -1,6 +1,6 @@
 """Plain tables as JSON Lines: one flat object a line, read by blocks of lines."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -16,15 +16,13 @@ from service.calibration.reading.columns import (
     columns_of,
     shown,
 )
-from service.calibration.reading.csv_rows import BOM, nth_line
 from service.calibration.reading.durations import BadRowError
 from service.calibration.reading.open_file import OpenFile
 from service.calibration.reading.tables import Rows, Table
+from service.calibration.reading.text_blocks import blocks, line_of_text
 from service.calibration.refusals import refused
 from service.calibration.timings import BoolArray, FloatArray, IntArray
 
-BLOCK_BYTES: Final = 4 << 20
-MAX_LINE_BYTES: Final = 1 << 20
 # Names are taken from so many lines; a column that comes later is not read.
 _NUM_SAMPLED: Final = 1_000
 _LARGEST: Final = 2**63 - 1
@@ -36,7 +34,10 @@ def read_json_lines(file: OpenFile, number: int, table: Table) -> int:
     Raises TimingsRefusedError, and what `Table.add` raises.
     """
     num_rows, columns, decoder = 0, None, None
-    for lines in _blocks(file):
+    for block in blocks(file):
+        lines = [line for line in block.split(b"\n") if line.strip()]
+        if not lines:
+            continue
         if columns is None or decoder is None:
             columns = columns_of(_names(lines, file), file.name)
             table.begin(columns)
@@ -50,26 +51,7 @@ def read_json_lines(file: OpenFile, number: int, table: Table) -> int:
 
 def line_of(file: OpenFile, row: int) -> int:
     """The line, counted from 1, of a row counted from 0."""
-    return nth_line(file, row)
-
-
-def _blocks(file: OpenFile) -> Iterator[list[bytes]]:
-    """Lines with text, a few megabytes at a time."""
-    file.stream.seek(0)
-    rest = file.stream.read(len(BOM)).removeprefix(BOM)
-    while block := file.stream.read(BLOCK_BYTES):
-        *lines, rest = (rest + block).split(b"\n")
-        if len(rest) > MAX_LINE_BYTES:
-            raise refused(
-                "unreadable_file",
-                f"a line has over {MAX_LINE_BYTES} bytes; this is no table",
-                file=file.name,
-            )
-        lines = [line for line in lines if line.strip()]
-        if lines:
-            yield lines
-    if rest.strip():
-        yield [rest]
+    return line_of_text(file, row)
 
 
 def _names(lines: Sequence[bytes], file: OpenFile) -> list[str]:
@@ -102,26 +84,21 @@ def _row_type(columns: TableColumns) -> type[Struct]:
 
 
 def _decoded(lines: Sequence[bytes], decoder: msgspec.json.Decoder[Any], first: int) -> list[Any]:
+    rows: list[Any] = []
     try:
-        return decoder.decode_lines(b"\n".join(lines))
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        pass
-    # Once more, line by line, to say on which one it is.
-    for row, line in enumerate(lines):
-        try:
-            decoder.decode(line)
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-            raise BadRowError(first + row, "bad_value", f"{_plain(error)}") from None
-    return [decoder.decode(line) for line in lines]
+        rows.extend(map(decoder.decode, lines))
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        line = lines[len(rows)]
+        raise BadRowError(first + len(rows), "bad_value", _reason(error, line)) from None
+    return rows
 
 
-def _plain(error: Exception) -> str:
+def _reason(error: Exception, line: bytes) -> str:
     if isinstance(error, RecursionError):
         return "the JSON is nested too deeply"
-    text = str(error)
-    if "nan" in text.lower() or "inf" in text.lower():
-        return f"{text}; NaN and infinity are no durations, nor JSON"
-    return text
+    if b"NaN" in line or b"Infinity" in line:
+        return f"{error}; NaN and Infinity are no JSON, and no durations"
+    return str(error)
 
 
 def _columns(rows: Sequence[Any], columns: TableColumns, table: Table, first: int) -> Rows:

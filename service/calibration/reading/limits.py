@@ -13,6 +13,7 @@ class ReadingLimits(Struct, frozen=True, kw_only=True):
     num_cells            steps times ranks; `num_steps` and `num_ranks` of them that differ
     memory_bytes         that the reading process may take beyond what it starts with
     processor_s          of processor time, after which the process is ended
+    elapsed_s            after which it is ended in any case
     """
 
     decompressed_bytes: int = 8 * GIBIBYTE
@@ -22,6 +23,7 @@ class ReadingLimits(Struct, frozen=True, kw_only=True):
     num_ranks: int = 1_000_000
     memory_bytes: int = 4 * GIBIBYTE
     processor_s: int = 300
+    elapsed_s: int = 900
 
 
 DEFAULT_LIMITS = ReadingLimits()

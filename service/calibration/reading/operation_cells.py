@@ -81,8 +81,6 @@ class OperationCells:
 
     def add(self, batch: Operations) -> None:
         """Take operations; raises BadRowError and TimingsRefusedError."""
-        if not len(batch.steps):
-            return
         refuse_outside(batch.steps, "step", MAX_STEP, batch.first_row)
         refuse_outside(batch.ranks, "rank", MAX_RANK, batch.first_row)
         labels: dict[str, IntArray] = {

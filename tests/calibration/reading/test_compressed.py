@@ -7,6 +7,7 @@ import pytest
 
 from service.calibration.reading.compressed import Budget, GunzippedStream
 from service.calibration.reading.limits import ReadingLimits
+from service.calibration.refusals import TimingsRefusedError
 from tests.calibration.reading.small_files import HEADER, csv, fault, parquet, read
 
 ROWS = csv([(step, rank, 300 + rank) for step in range(400) for rank in range(4)])
@@ -66,6 +67,8 @@ def test_a_bomb_is_refused_with_the_numbers() -> None:
     for _ in range(32):
         bomb += packer.compress(bytes([10]) * 1_000_000)
     bomb += packer.flush()
+    with pytest.raises(TimingsRefusedError, match="more than 200 times as many"):
+        stream(bomb).read()
     found = fault(bomb)
     assert found.code == "file_too_large"
     assert re.match(

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from service.calibration.reading import csv_rows
+from service.calibration.reading import text_blocks
 from tests.calibration.reading.small_files import HEADER, csv, fault, faults, opened, read
 
 
@@ -137,7 +137,7 @@ def test_a_bad_row_is_refused_with_its_line(text: bytes, code: str, line: int, d
 def test_the_line_is_right_beyond_the_first_block() -> None:
     rows = b"".join(b"%d,0,310.123456789\n" % step for step in range(400_000))
     found = fault(HEADER + b"\n" + rows + b"400000,0,-1\n")
-    assert len(rows) > csv_rows.MAX_LINE_BYTES
+    assert len(rows) > text_blocks.BLOCK_BYTES
     assert found.line == 400_003
     found = fault(HEADER + b"\n" + rows + b"399999,0,3\n")
     assert (found.line, found.detail) == (
@@ -154,7 +154,7 @@ def test_the_line_is_right_beyond_the_first_block() -> None:
         (b"0,0,3.5\n0,1,3.5\n", "missing_column", "the first line is '0,0,3.5', all numbers"),
         (HEADER, "no_steps", "no row beneath the names"),
         (b"step," * 20_000, "unreadable_file", "over 65536 bytes, so it is no header"),
-        (HEADER + b"0,0,3\n" + b"1" * 9_000_000, "unreadable_file", "a line has over 4194304"),
+        (HEADER + b"0,0,3\n" + b"1" * 9_000_000, "unreadable_file", "a line has over 1048576"),
         (b"step\n3\n", "missing_column", "there is no column rank"),
     ],
 )
@@ -185,4 +185,4 @@ def test_the_size_of_the_job_is_one_number() -> None:
 
 
 def test_line_of_a_row_that_is_not_there() -> None:
-    assert csv_rows.nth_line(opened(b"a\n"), 7) == 8
+    assert text_blocks.line_of_text(opened(b"a\n"), 7) == 1

@@ -71,9 +71,10 @@ def test_what_nccl_tests_printed_is_refused_alone_and_when_it_cannot_be_read() -
     alone = fault(NCCL)
     assert alone.code == "no_steps"
     assert "POST /v1/collective-measurements" in alone.detail
-    found = fault(TABLE, NCCL.replace(b"33554432     float", b"33554432     flo"))
+    found = fault(TABLE, NCCL.replace(b"1089.6  123.18", b"1189.6  123.18"))
     assert (found.code, found.file) == ("unreadable_file", "file1")
-    assert found.detail.startswith("output of nccl-tests: ")
+    assert found.detail.startswith("output of nccl-tests: algbw is 123.18 GB/s, but ")
+    assert found.line == 19
     # An all-reduce among four moves 2 x 3/4 times the bytes over the bus.
     four = re.sub(rb"#  Rank  [4-7].*\n", b"", NCCL)
     for among_8, among_4 in ((33.29, 28.53), (33.96, 29.12), (215.57, 184.77), (213.29, 182.82)):
@@ -90,6 +91,7 @@ def test_traces_are_read_decompressed() -> None:
         for event in (
             step(number, 1000.0 * number, 900),
             gemm(1000.0 * number + 10, 500),
+            gemm(1000.0 * number + 570, 100),
             all_reduce(1000.0 * number + 520, 200),
         )
     ]
@@ -98,6 +100,20 @@ def test_traces_are_read_decompressed() -> None:
     timings = read_timings(files, CalibrationOptions())
     assert timings.format == "kineto"
     assert timings.ranks.tolist() == [0, 1]
+    later = read_timings(files, CalibrationOptions(skip_steps=1))
+    assert timings.collectives is not None
+    assert later.collectives is not None
+    assert later.steps.tolist() == timings.steps.tolist()[1:]
+    kept = timings.collectives.step >= later.steps[0]
+    assert kept.sum() == 6
+    for name in ("rank", "step", "order", "members", "duration_ms"):
+        np.testing.assert_array_equal(
+            getattr(later.collectives, name), getattr(timings.collectives, name)[kept]
+        )
+    assert len(later.collectives.name) == 6
+    assert later.collectives.first.tolist() == [0, 1, 2, 3, 4, 5, 6]
+    assert later.collectives.before_end_start_ms.tolist() == [0.15] * 6
+    assert later.collectives.before_end_stop_ms.tolist() == [0.05] * 6
 
 
 def test_steps_at_the_start_are_left_out() -> None:

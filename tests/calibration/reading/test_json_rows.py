@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from service.calibration.reading import json_rows
+from service.calibration.reading import text_blocks
 from tests.calibration.reading.small_files import fault, faults, read
 
 ROW = b'{"step":0,"rank":0,"compute_ms":3.5}\n'
@@ -37,7 +37,7 @@ def test_a_byte_order_mark_is_no_matter() -> None:
     ("line", "code", "detail"),
     [
         (b'{"step":1,"rank":0,"compute_ms":"3"}', "bad_value", "got `str` - at `$.compute_ms`"),
-        (b'{"step":1,"rank":0,"compute_ms":NaN}', "bad_value", "malformed"),
+        (b'{"step":1,"rank":0,"compute_ms":NaN}', "bad_value", "NaN and Infinity are no"),
         (b'{"step":1,"rank":0}', "bad_value", "compute_ms has no value"),
         (b'{"step":1,"rank":0,"compute_ms":-1}', "sentinel_value", "compute_ms is -1"),
         (b'{"step":1,"rank":0,"compute_ms":1e400}', "bad_value", "out of range"),
@@ -79,11 +79,17 @@ def test_blocks_end_anywhere() -> None:
     lines = [
         b'{"step":%d,"rank":0,"compute_ms":%d}\n' % (step, 1 + step % 7) for step in range(150_000)
     ]
-    assert sum(map(len, lines)) > json_rows.BLOCK_BYTES
+    assert sum(map(len, lines)) > text_blocks.BLOCK_BYTES
     timings = read(b"".join(lines))
     assert timings.compute_ms[:, 0].tolist() == [1.0 + step % 7 for step in range(150_000)]
     found = fault(b"".join(lines) + b'{"step":0,"rank":0,"compute_ms":3}\n')
     assert (found.code, found.line) == ("duplicate_row", 150_001)
+
+
+def test_a_block_without_text_is_passed_over() -> None:
+    assert (
+        read(ROW + b"\n" * (2 * text_blocks.BLOCK_BYTES) + ROW.replace(b"0,", b"1,")).num_steps == 2
+    )
 
 
 def test_an_enormous_line_is_refused() -> None:

@@ -1,6 +1,9 @@
+import io
 import itertools
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from service.calibration.reading.limits import ReadingLimits
@@ -197,6 +200,14 @@ def test_missing_and_repeated_columns_are_refused() -> None:
         ("missing_column", "there is no column step"),
         ("missing_column", "there is no column rank"),
     ]
+
+
+def test_a_column_that_is_there_twice_is_refused() -> None:
+    names = ["step", "rank", "optype", "duration", "rank"]
+    arrays = [pa.array([0]), pa.array([0]), pa.array(["forward-compute"]), pa.array([1.0])]
+    sink = io.BytesIO()
+    pq.write_table(pa.Table.from_arrays([*arrays, arrays[1]], names), sink)
+    assert fault(sink.getvalue()).detail == "the column rank is there twice"
 
 
 def test_durations_in_other_units_are_refused() -> None:
