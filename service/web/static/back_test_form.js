@@ -24,8 +24,7 @@ const FIELDS = [
 
 /** Of the run's fields the words are those without "run/". */
 function worded(one) {
-  const name = one.pointer.slice(1).replace("run/", "run_");
-  return { ...described({ ...one, pointer: `/${name}` }), pointer: one.pointer };
+  return described({ ...one, words: one.pointer.slice(1).replace("run/", "run_") });
 }
 
 export function backTestForm(made) {

@@ -2,7 +2,7 @@
 
 import { withQuery } from "./api.js";
 import { h } from "./dom.js";
-import { count, day, momentElement, ms, percent, signedPercent } from "./format.js";
+import { count, day, momentElement, ms, number, percent } from "./format.js";
 import { said, simpleTable } from "./calibration_words.js";
 import { named, t } from "./texts.js";
 
@@ -16,11 +16,11 @@ export function testVerdict(verdict) {
 
 /** Observed over predicted as how far off it is. */
 export function offBy(ratio) {
-  return signedPercent(ratio - 1, 2);
+  return number(ratio - 1, { style: "percent", minimumFractionDigits: 1, maximumFractionDigits: 1, signDisplay: "exceptZero" });
 }
 
 export const testColumns = [
-  { key: "run", label: t("calibrations.run"), head: true, cell: (row) => h("a", { href: withQuery("/back-tests", { test: row.id }) }, row.run_name) },
+  { key: "run", label: t("calibrations.run"), head: true, cell: (row) => h("a", { href: withQuery("/back-tests", { profile: row.profile.split("@")[0], test: row.id }) }, row.run_name) },
   { key: "profile", label: t("calibrations.profile"), cell: (row) => h("a", { href: `/profiles/${row.profile.split("@")[0]}` }, row.profile) },
   { key: "when", label: t("calibrations.observed_at"), cell: (row) => momentElement(row.observed_at) },
   { key: "gpus", label: t("profiles.field_num_gpus"), num: true, cell: (row) => count(row.num_gpus) },

@@ -15,7 +15,7 @@ export function backTestResult(found) {
     one.observed_ms === null ? NOTHING : ms(one.observed_ms),
     one.needed_ms === null ? NOTHING : ms(one.needed_ms),
   ]);
-  const heads = ["head_part", "head_predicted_ms", "head_observed_ms", "head_needed_ms"].map((key, at) => (at ? { text: t(`calibrations.${key}`), num: true } : t(`calibrations.${key}`)));
+  const heads = ["head_part", "head_part_predicted", "head_part_observed", "head_needed_ms"].map((key, at) => (at ? { text: t(`calibrations.${key}`), num: true } : t(`calibrations.${key}`)));
   const { losses } = comparison;
   return h(
     "section",

@@ -10,16 +10,16 @@ import { estimate, figureCard, interval, msText, share, simpleTable } from "./ca
 import { simulatorLink } from "./scenario_link.js";
 import { put } from "./scenario_state.js";
 import { onSubmit } from "./submit.js";
-import { t } from "./texts.js";
+import { named, t } from "./texts.js";
 
 const FIELDS = [
-  { pointer: "/num_gpus", kind: "number", step: 1, min: 1, max: 10_000_000, required: true, absent: true },
+  { pointer: "/num_gpus", words: "coarse_num_gpus", kind: "number", step: 1, min: 1, max: 10_000_000, required: true, absent: true },
   { pointer: "/step_p50_ms", kind: "number", step: "any", above: 0, required: true, unit: "ms", absent: true },
   { pointer: "/step_p95_ms", kind: "number", step: "any", above: 0, required: true, unit: "ms", absent: true },
   { pointer: "/load_ms", kind: "number", step: "any", min: 0, unit: "ms" },
-  { pointer: "/communication_ms", kind: "number", step: "any", min: 0, unit: "ms" },
-  { pointer: "/gpus_per_node", kind: "number", step: 1, min: 1, max: 1024 },
-  { pointer: "/tensor_parallel_size", kind: "number", step: 1, min: 1, max: 1024 },
+  { pointer: "/communication_ms", words: "coarse_communication_ms", kind: "number", step: "any", min: 0, unit: "ms" },
+  { pointer: "/gpus_per_node", words: "coarse_gpus_per_node", kind: "number", step: 1, min: 1, max: 1024 },
+  { pointer: "/tensor_parallel_size", words: "coarse_tensor_parallel_size", kind: "number", step: 1, min: 1, max: 1024 },
   { pointer: "/period_days", kind: "number", step: 1, min: 1, max: 3660, unit: "days", absent: true },
 ];
 
@@ -48,7 +48,7 @@ function resultOf(found) {
     t("calibrations.head_actions"),
   ];
   const rows = found.readings.map((one) => [
-    t(`calibrations.hypothesis_${one.hypothesis}`),
+    readingOf(one),
     share(one.cv),
     ms(one.compute_ms),
     ms(one.step_mean_ms),
@@ -69,6 +69,12 @@ function resultOf(found) {
     remarks(found.warnings),
     found.unknown.length ? [h("h3", {}, t("calibrations.unknown")), unknownTable(found.unknown)] : null,
   );
+}
+
+/** Whose spread it is, and by which family. */
+function readingOf({ hypothesis, overrides }) {
+  const law = overrides[`variability.${hypothesis}`]?.kind;
+  return [t(`calibrations.hypothesis_${hypothesis}`), law ? h("span", { class: "quiet" }, ` · ${named("scenario.law_", law)}`) : ""];
 }
 
 /** The scenario with the values of `overrides` at their paths. */

@@ -3,9 +3,9 @@
 import { number } from "./format.js";
 import { t } from "./texts.js";
 
-/** A description of `form.js` out of one of those above; its words are those of its name. */
+/** A description of `form.js` with its words: those of its pointer, or of `words`. */
 export function described(one) {
-  const name = one.pointer.slice(1);
+  const name = one.words ?? one.pointer.slice(1);
   return {
     ...one,
     label: t(`calibrations.field_${name}`),

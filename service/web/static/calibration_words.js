@@ -4,14 +4,16 @@ import { h } from "./dom.js";
 import { ms, number, NOTHING, percent } from "./format.js";
 import { language, named, t } from "./texts.js";
 
-/** What the API says in English, marked as that on a page of another language. */
+/** What the API says in English, marked as that on a page of another language; code between backticks as code. */
 export function said(text) {
-  return language === "en" ? text : h("span", { lang: "en" }, text);
+  const parts = text.split("`").map((part, at) => (at % 2 ? h("code", {}, part) : part));
+  return h("span", { lang: language === "en" ? null : "en" }, parts);
 }
 
 /** A coefficient of variation as a percentage of at least two significant digits. */
 export function share(value) {
   if (value === null || value === undefined) return NOTHING;
+  if (value === 0) return percent(0, 0);
   const digits = Math.abs(value) < 0.001 ? 3 : Math.abs(value) < 0.1 ? 2 : 1;
   return percent(value, digits);
 }
