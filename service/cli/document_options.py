@@ -21,7 +21,8 @@ def options_of(kind: type[Struct]) -> Callable[[Command], Command]:
 
     def decorate(command: Command) -> Command:
         described = inspect.type_info(kind)
-        assert isinstance(described, inspect.StructType)  # noqa: S101 - for the type checker
+        if not isinstance(described, inspect.StructType):
+            raise TypeError(f"{kind!r} is no document")
         for field in reversed(described.fields):
             command = _option(field)(command)
         return command

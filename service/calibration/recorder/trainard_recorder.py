@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-import torch.distributed as dist
 
 
 class Recorder:
@@ -26,7 +25,7 @@ class Recorder:
         parameters = [part for part in model.parameters() if part.requires_grad]
         self.gpu, self.pending = parameters[0].is_cuda, deque[Any]()
         self.step, self.first = first_step, first_step + warmup
-        rank = dist.get_rank() if dist.is_initialized() else 0
+        rank = torch.distributed.get_rank() if torch.distributed.is_initialized() else 0
         node = os.environ.get("GROUP_RANK", rank // int(os.environ.get("LOCAL_WORLD_SIZE", "8")))
         self.line = f"{{}},{rank},{{:.4f}},{{:.4f}},{{:.4f}},{node}\n"
         Path(folder).mkdir(parents=True, exist_ok=True)
@@ -37,8 +36,9 @@ class Recorder:
             part.register_hook(self.gradient)
 
     def now(self) -> Any:
-        event = torch.cuda.Event(enable_timing=True) if self.gpu else None
-        return event.record() or event if event else time.perf_counter()
+        if self.gpu:
+            return torch.cuda.current_stream().record_event(torch.cuda.Event(enable_timing=True))
+        return time.perf_counter()
 
     def gradient(self, _: Any) -> None:
         self.own_end = self.now()  # That of the last gradient stays.
