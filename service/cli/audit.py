@@ -79,6 +79,7 @@ def command() -> None:
     - profiles: create_profile, revise_profile, archive_profile, restore_profile
 
     - calibrations: create_calibration, accept_calibration, delete_calibration
+
     - back-tests: create_back_test, delete_back_test
 
     - rates: create_rate, correct_rate, import_rates, approve_rate
