@@ -82,11 +82,6 @@ class Expectation:
         rising = np.maximum.accumulate(self.ratio)
         return float(np.interp(ratio, rising, _GRID))
 
-    def slope_at(self, phi: float) -> float:
-        """Of the expected ratio by phi."""
-        slopes = np.gradient(self.ratio, _GRID)
-        return max(float(np.interp(phi, _GRID, slopes)), 0.05)
-
     def left(self, phi: float) -> float:
         """Share of the steps that is left when the mean was taken out."""
         return float(np.interp(phi, _GRID, self.shares_left))
@@ -95,8 +90,8 @@ class Expectation:
         """What phi does to means and variances over the observed steps."""
         inflation = float(np.interp(phi, _GRID, self.inflation))
         # Var(s²) of an autoregression is (1 + phi²)/(1 - phi²) that of independent draws, less
-        # where gaps lie between the steps; the mean takes as much again as it is uncertain.
-        share = (1 - phi * phi) / (1 + phi * phi) * self.left(phi)
+        # where gaps lie between the steps; the mean that was taken out costs as in `_estimate`.
+        share = (1 - phi * phi) / (1 + phi * phi) * self.left(phi) ** 2
         return Memory(phi=phi, inflation=max(inflation, 1e-3), dof_share=share)
 
 
@@ -140,13 +135,10 @@ def _estimate(
     the error is that at each end, so that the interval narrows towards 1 (a score interval).
     """
     reach = float(special.ndtri((1 + confidence) / 2))
-    slope = expected.slope_at(phi)
     # Simulated: taking out the mean costs as many steps as its variance is worth, twice.
     error = np.sqrt((1 - _GRID**2) / num_pairs + 1 / num_pairs**2) / expected.shares_left
     low = float(np.interp(ratio, np.maximum.accumulate(expected.ratio + reach * error), _GRID))
     high = float(np.interp(ratio, np.maximum.accumulate(expected.ratio - reach * error), _GRID))
-    if slope <= 0.05:
-        return Estimate(value=phi, low=None, high=None, method="too_few_adjacent_steps")
     return Estimate(value=phi, low=min(low, phi), high=max(high, phi), method="bartlett")
 
 

@@ -10,6 +10,9 @@ from service.calibration.timings import BoolArray, FloatArray
 
 MAX_BLOCKS = 48
 MIN_BLOCK_STEPS = 3
+MIN_STEPS = 5
+"""Shorter ones are spikes that happened to be neighbours."""
+
 MIN_EFFECT = 0.05
 """A part that is less than 5 % slower is no episode: it is left to spread and autocorrelation."""
 
@@ -101,6 +104,8 @@ def _checked(
     first, last = _sharp(
         series, int(edges[where[0]]), int(edges[where[-1] + 1]), level + effect / 2
     )
+    if last - first + 1 < MIN_STEPS:
+        return None
     return Change(position, first, last, 1 + effect / level, effect / max(noise, 1e-12))
 
 

@@ -21,7 +21,7 @@ MIN_GAP = 0.10
 """Of two to four ranks, or of fleets of two kinds, by the gap between neighbours: at least 10 %."""
 
 GAP_TO_WIDTH = 8.0
-"""And at least this many times the standard deviation on the two sides of the gap."""
+"""And at least this many times the standard deviation on the tighter side of the gap."""
 
 MIN_RANKS_FOR_MAD = 5
 
@@ -111,8 +111,8 @@ def kinds_apart(middle: FloatArray) -> tuple[BoolArray, float]:
     gaps = np.diff(logs)
     cuts: list[int] = []
     for position in np.flatnonzero(gaps >= np.log1p(MIN_GAP)).tolist():
-        width = max(_width(logs, position, cuts), 1e-4)
-        if gaps[position] >= GAP_TO_WIDTH * width or len(middle) < MIN_RANKS_FOR_MAD:
+        width = _width(logs, cuts[-1] if cuts else 0, position + 1)
+        if len(middle) < MIN_RANKS_FOR_MAD or gaps[position] >= GAP_TO_WIDTH * width:
             cuts.append(position + 1)
     kinds = np.split(order, cuts)
     largest = max(kinds, key=len)
@@ -121,13 +121,8 @@ def kinds_apart(middle: FloatArray) -> tuple[BoolArray, float]:
     return away, float(median_of(middle[largest], axis=0))
 
 
-def _width(logs: FloatArray, position: int, cuts: list[int]) -> float:
-    """Standard deviation of the kinds on both sides of a gap, pooled."""
-    start = cuts[-1] if cuts else 0
-    wide = np.flatnonzero(np.diff(logs[position + 1 :]) >= np.log1p(MIN_GAP))
-    stop = position + 2 + int(wide[0]) if len(wide) else len(logs)
-    sides = (logs[start : position + 1], logs[position + 1 : stop])
-    dof = sum(len(side) - 1 for side in sides)
-    squares = sum(float(((side - side.mean()) ** 2).sum()) for side in sides)
-    # Alone on both sides nothing says how far ranks are apart by themselves.
-    return float(np.sqrt(squares / dof)) if dof else 0.02
+def _width(logs: FloatArray, start: int, cut: int) -> float:
+    """Standard deviation of the tighter side of a gap; of two or three ranks it would be luck."""
+    enough = max(3, len(logs) // 4)
+    sides = (logs[start:cut], logs[cut:])
+    return min((float(side.std(ddof=1)) for side in sides if len(side) >= enough), default=np.inf)

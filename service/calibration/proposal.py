@@ -18,6 +18,8 @@ from service.calibration.variability import Shape, rounded, slow_kinds, slow_rat
 from service.model.problems import InvalidScenario, Problem
 from service.model.scenario import apply_overrides, decode_scenario
 
+SHARED = ("variability.node", "variability.replica")
+
 
 class Facts(Struct, frozen=True, kw_only=True):
     """All that a proposal is made of."""
@@ -62,11 +64,8 @@ def proposal_of(facts: Facts) -> Proposal:
                 break
         if is_piped and problems:
             left_out.append(_refused_part("pipeline", problems[0]))
-    values, dropped = _settled(facts.num_gpus, _values(facts, is_piped=False, max_groups=1))
     full = _values(facts, is_piped=False, max_groups=GROUPS_TO_TRY[0])
-    settled_full, dropped_full = _settled(facts.num_gpus, full)
-    if len(settled_full) >= len(values):
-        values, dropped = settled_full, dropped_full
+    values, dropped = _settled(facts.num_gpus, full)
     return _made(facts, values, [*left_out, *dropped])
 
 
@@ -101,7 +100,10 @@ def _settled(
     """Without the values that the model refuses."""
     left_out: list[Unknown] = []
     while problems := problems_of(num_gpus, values):
-        place = ".".join(problems[0].pointer.strip("/").split("/"))
+        place = problems[0].pointer.strip("/").replace("/", ".")
+        if problems[0].code == "too_many_compositions":
+            # Too many kinds of GPUs share a draw: the slow ones matter more than the sharing.
+            place = next(path for path in SHARED if any(value.path == path for value in values))
         guilty = [
             value
             for value in values

@@ -169,8 +169,8 @@ def slow_kinds(
     """Slow ranks, (time by nominal, stage) each, as at most so many groups.
 
     One GPU is counted for each rank: in lockstep one slow GPU holds its group up, and at random
-    places more of them would hold up more groups. Speeds within 2 % are one group; where there are
-    still too many the smallest differences go, and a group has the mean of its times.
+    places more of them would hold up more groups. Speeds within 2 % are one group, with the mean
+    of its times; where there are still too many the slowest keep theirs, since all wait for them.
     """
     found: list[SlowKind] = []
     places = sorted({-1 if stage is None else stage for _, stage in ratios})
@@ -192,10 +192,9 @@ def slow_kinds(
 
 
 def _clusters(times: np.ndarray, most: int) -> list[np.ndarray]:
-    """Ascending times, cut at the widest relative gaps above 2 %."""
-    gaps = np.diff(np.log(times))
-    wide = np.flatnonzero(gaps > SAME_SPEED)
-    kept = np.sort(wide[np.argsort(-gaps[wide], kind="stable")][: most - 1])
+    """Ascending times, cut at relative gaps above 2 %: at the last of them where there are more."""
+    wide = np.flatnonzero(np.diff(np.log(times)) > SAME_SPEED)
+    kept = wide[max(len(wide) - most + 1, 0) :]
     return list(np.split(times, kept + 1))
 
 
