@@ -6,6 +6,8 @@ the step in which its launch (equal correlation) fell; in a file without launche
 that it starts in.
 """
 
+from itertools import groupby
+
 import numpy as np
 from msgspec import Struct
 
@@ -72,10 +74,11 @@ def steps_of_kernels(trace: Trace) -> IntArray:
     on_cpu = windows_of([mark for mark in trace.marks if mark.stream < 0])
     on_gpu = [mark for mark in trace.marks if mark.stream >= 0]
     steps = np.full(len(trace.kind), NO_STEP, np.int64)
-    for stream in sorted({mark.stream for mark in on_gpu}):
-        here = np.flatnonzero(trace.stream == stream)
-        windows = windows_of([mark for mark in on_gpu if mark.stream == stream])
-        steps[here] = windows.holding(trace.start_us[here])
+    order = np.argsort(trace.stream, kind="stable")
+    streams = trace.stream[order]
+    for stream, marks in groupby(sorted(on_gpu, key=_stream), key=_stream):
+        here = order[slice(*np.searchsorted(streams, [stream, stream + 1]))]
+        steps[here] = windows_of(list(marks)).holding(trace.start_us[here])
     rest = np.flatnonzero(steps == NO_STEP)
     if len(trace.launch_correlation):
         steps[rest] = on_cpu.holding(_launches(trace, rest))
@@ -83,6 +86,10 @@ def steps_of_kernels(trace: Trace) -> IntArray:
         windows = windows_of(hulls(on_gpu)) if on_gpu else on_cpu
         steps[rest] = windows.holding(trace.start_us[rest])
     return steps
+
+
+def _stream(mark: StepMark) -> int:
+    return mark.stream
 
 
 def _launches(trace: Trace, kernels: IntArray) -> FloatArray:
