@@ -22,6 +22,7 @@ MODULES = (
     "bench_spread",
     "bench_communication",
     "bench_pipeline",
+    "bench_calibration",
     "bench_history",
     "bench_page",
 )

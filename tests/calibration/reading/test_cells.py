@@ -16,7 +16,7 @@ def filled(*chunks: tuple[list[int], list[int]]) -> Cells:
             Place(number, 10 * number),
             int_array(*steps),
             int_array(*ranks),
-            {"compute": np.arange(len(steps)) + 100.0 * number},
+            {"compute": np.arange(len(steps), dtype=np.float64) + 100 * number},
             {},
         )
     return cells
