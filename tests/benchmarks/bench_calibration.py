@@ -31,7 +31,7 @@ def rows() -> list[dict[str, str]]:
     parquet = sink.getvalue()
     lines = table.to_json(orient="records", lines=True).encode()
     packed = gzip.compress(csv, 6)
-    what = f"{NUM_STEPS:,} steps of {NUM_RANKS} ranks, three times a row"
+    what = f"{NUM_STEPS:,} steps of {NUM_RANKS} ranks, with load, compute and step"
     return [
         _row(f"CSV ({what}) read; against read_csv", lambda: read(csv), lambda: of_csv(csv)),
         _row("the same compressed by gzip", lambda: read(packed), lambda: of_packed(packed)),
@@ -116,7 +116,8 @@ def sums(table: pd.DataFrame) -> Sums:
     common = by_step.mean().var() - rest_square / num_ranks
     slowest = (by_step.max() / by_step.mean()).mean()
     squares = np.maximum([persistent, common, rest_square], 0)
-    return (*(float(value) for value in np.sqrt(squares) / mean_ms), float(slowest))
+    persistent_cv, common_cv, rest_cv = (np.sqrt(squares) / mean_ms).tolist()
+    return persistent_cv, common_cv, rest_cv, float(slowest)
 
 
 def _row(measure: str, mine: Callable[[], object], other: Callable[[], object]) -> dict[str, str]:

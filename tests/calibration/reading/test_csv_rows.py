@@ -12,7 +12,8 @@ def test_rows_in_any_order_become_steps_and_ranks() -> None:
     assert timings.compute_ms.tolist() == [[28.25, 30.0], [29.0, 31.5]]
     assert timings.files[0].num_rows == 4
     assert timings.files[0].format == "csv"
-    assert timings.load_ms is timings.step_ms is timings.nodes is None
+    assert timings.load_ms is timings.step_ms is None
+    assert timings.nodes is None
     assert timings.includes_wait is None
 
 

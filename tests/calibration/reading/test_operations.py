@@ -1,5 +1,6 @@
 import io
 import itertools
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -23,7 +24,7 @@ def job(num_steps: int = 3, num_replicas: int = 2, num_stages: int = 2) -> list[
         range(num_steps), range(num_replicas), range(num_stages)
     ):
         rank = stage * num_replicas + replica
-        place = {"dp_rank": replica, "stage": stage}
+        place: dict[str, Any] = {"dp_rank": replica, "stage": stage}
         forward = 0.25 * (1 + stage) + 0.0625 * step
         backward = 0.5 * (1 + stage) + 0.125 * replica
         rows += passes(step, rank, [forward, forward], **place)
@@ -56,7 +57,8 @@ def test_compute_passes_and_windows_by_hand() -> None:
     assert timings.passes.backward_ms[1].tolist() == [500.0, 625.0, 1000.0, 1125.0]
     assert timings.communication_ms is None
     assert timings.includes_wait is False
-    assert timings.left_out == timings.warnings == ()
+    assert timings.left_out == ()
+    assert timings.warnings == ()
     assert timings.files[0].num_rows == len(rows)
 
 
@@ -88,7 +90,8 @@ def test_a_micro_batch_passes_through_all_chunks_of_a_rank() -> None:
 
 def test_without_the_columns_that_may_be_missing() -> None:
     timings = read(table(job(), without=("dp_rank", "stage", "start_ts", "mb_id", "mc", "gmc")))
-    assert timings.stages is timings.replicas is timings.step_ms is None
+    assert timings.stages is timings.replicas is None
+    assert timings.step_ms is None
     assert timings.passes is not None
     assert timings.passes.num_microbatches == 2
     assert [(remark.code, remark.detail) for remark in timings.warnings] == [
@@ -204,7 +207,12 @@ def test_missing_and_repeated_columns_are_refused() -> None:
 
 def test_a_column_that_is_there_twice_is_refused() -> None:
     names = ["step", "rank", "optype", "duration", "rank"]
-    arrays = [pa.array([0]), pa.array([0]), pa.array(["forward-compute"]), pa.array([1.0])]
+    arrays: list[Any] = [
+        pa.array([0]),
+        pa.array([0]),
+        pa.array(["forward-compute"]),
+        pa.array([1.0]),
+    ]
     sink = io.BytesIO()
     pq.write_table(pa.Table.from_arrays([*arrays, arrays[1]], names), sink)
     assert fault(sink.getvalue()).detail == "the column rank is there twice"

@@ -1,3 +1,5 @@
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -14,7 +16,7 @@ def test_the_last_rank_of_a_group_tells_the_transfer() -> None:
     rows: list[Row] = []
     for step in range(2):
         for rank, (stage, replica) in enumerate([(0, 0), (0, 1), (1, 0), (1, 1)]):
-            place = {"stage": stage, "dp_rank": replica}
+            place: dict[str, Any] = {"stage": stage, "dp_rank": replica}
             rows += passes(step, rank, [0.5], **place)
             wait = 0.25 * (replica ^ step)
             rows.append(
