@@ -51,5 +51,9 @@ LONG: Final = frozenset(
             "tests/calibration/test_trace_overlap.py::"
             "test_the_truth_is_inside_at_the_stated_rate_in_many_cases"
         ),
+        (
+            "tests/calibration/test_interval_rates.py::"
+            "test_intervals_keep_their_rate_in_a_hundred_tables_of_every_kind"
+        ),
     }
 )

@@ -45,7 +45,7 @@ def factors(rng: np.random.Generator, law: str, cv: float, scores: Floats) -> Fl
         return 1 + cv * scores
     if law == "lognormal":
         log_sd = np.sqrt(np.log1p(cv * cv))
-        return np.exp(log_sd * scores - log_sd**2 / 2)
+        return np.asarray(np.exp(log_sd * scores - log_sd**2 / 2))
     if law == "gamma":
         return rng.gamma(cv**-2, cv * cv, scores.shape)
     raise ValueError(law)

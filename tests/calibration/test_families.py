@@ -4,7 +4,8 @@ import pytest
 from service.calibration.autocorrelation import NO_MEMORY
 from service.calibration.families import expected_largest, family_of
 from service.calibration.fitted import blocks_of
-from service.model.distributions import LogNormal, Normal
+from service.calibration.timings import FloatArray
+from service.model.distributions import Law, LogNormal, Normal
 
 
 @pytest.mark.parametrize(
@@ -16,20 +17,20 @@ from service.model.distributions import LogNormal, Normal
         (LogNormal, 0.14, 1024, 1.5590131780),
     ],
 )
-def test_expected_largest(law: type, cv: float, num_ranks: int, expected: float) -> None:
+def test_expected_largest(law: Law, cv: float, num_ranks: int, expected: float) -> None:
     assert expected_largest(law, num_ranks, cv) == pytest.approx(expected, rel=1e-8)
     assert expected_largest(law, 1, cv) == expected_largest(law, 8, 0.0) == 1
 
 
-def drawn(law: str, cv: float, shape: tuple[int, int]) -> np.ndarray:
+def drawn(law: str, cv: float, shape: tuple[int, int]) -> FloatArray:
     rng = np.random.default_rng(2)
     if law == "gamma":
-        return rng.gamma(cv**-2, cv**2, shape)
+        return np.asarray(rng.gamma(cv**-2, cv**2, shape))
     scores = rng.standard_normal(shape)
     if law == "normal":
         return 1 + cv * scores
     log_sd = np.sqrt(np.log1p(cv**2))
-    return np.exp(log_sd * scores - log_sd**2 / 2)
+    return np.asarray(np.exp(log_sd * scores - log_sd**2 / 2))
 
 
 @pytest.mark.parametrize("law", ["normal", "gamma", "lognormal"])
