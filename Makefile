@@ -74,6 +74,8 @@ check-others: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/trainard openapi --check
+# What it compiles stays: each process of make test would compile all tests once more (24 s each).
+	$(BIN)/pytest -qq --collect-only | tail -n 20
 	$(BIN)/pytest -q tests/db/test_migrations.py
 	$(BIN)/hadolint docker/Dockerfile
 	$(BIN)/yamllint --strict .
