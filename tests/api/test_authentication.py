@@ -143,7 +143,7 @@ TOKENS = st.one_of(
 
 def test_no_text_gets_in(closed_to_all: Client) -> None:
     @settings(
-        max_examples=300,
+        max_examples=100,
         deadline=None,
         derandomize=True,
         suppress_health_check=list(HealthCheck),
