@@ -18,6 +18,7 @@ from service.reports.language import LANGUAGES, Language
 from service.web import input_bounds, inputs_document
 from service.web.input_lines import input_lines
 from service.web.inputs import InputField, key_of, sections
+from service.web.shell import coded
 
 ROOT = Path(__file__).parents[2]
 UNTYPOGRAPHIC = re.compile(
@@ -177,3 +178,8 @@ def test_the_page_has_an_anchor_for_every_leaf(
     (data,) = re.findall(r'id="texts">(.*?)</script>', html, re.DOTALL)
     assert len(json.dumps(json.loads(data))) < 20_000
     assert html.count('href="#section-') == len(input_lines(language))
+
+
+def test_code_in_words_is_marked_and_never_read_as_html() -> None:
+    shown = coded("a <b> `x < <i>` & `y`")
+    assert shown == "a &lt;b&gt; <code>x &lt; &lt;i&gt;</code> &amp; <code>y</code>"

@@ -16,9 +16,10 @@ export function refusalsOf(problem) {
   );
 }
 
-/** `/file/<name>`, or nothing: it is about all of them. */
+/** `/file/<name>`, with `/<line>` where it is told, or nothing: it is about all of them. */
 function fileOf(pointer) {
-  const [, first, name] = pointer.split("/");
+  const [, first, name, line] = pointer.split("/");
   if (first !== "file" || !name) return first && first !== "file" ? h("code", {}, first) : t("calibrations.all_of_them");
-  return h("code", {}, name.replaceAll("~1", "/").replaceAll("~0", "~"));
+  const shown = h("code", {}, name.replaceAll("~1", "/").replaceAll("~0", "~"));
+  return line ? h("span", {}, shown, ` ${t("calibrations.line", { line })}`) : shown;
 }

@@ -209,6 +209,7 @@ onMoved(() => profile && show());
 
 try {
   mayWrite = await onlyWith("profiles:write", [], byId("permission"));
+  await onlyWith("calibrations:write", [byId("to-calibrate")]);
   await load();
   sayCarried();
   await showDrift();
