@@ -44,6 +44,8 @@ LONG: Final = frozenset(
         "tests/jobs/test_engine_workers.py::test_a_deadline_that_passes_keeps_what_is_computed",
         "tests/cli/test_backup.py::test_postgresql_names_commands_that_work",
         "tests/cli/test_demo.py::test_demo_on_a_database_with_keys_prints_what_works_there",
+        # A file of 1 GB, whose parts are read by shorter ones
+        "tests/jobs/test_calibration_work.py::test_a_gigabyte_in_bounded_memory",
         # Load
         "tests/cli/test_slow_readers.py::test_readers_who_take_nothing_hold_up_nobody",
         # 120 cases of the same are in `make test`.

@@ -24,6 +24,7 @@ from service.jobs.calibration_work import (
 )
 
 HEADER = "step,rank,compute_ms\n"
+GIGABYTE = 10**9
 
 
 def spooled(path: Path, name: str = "run.csv") -> SpooledFile:
@@ -176,6 +177,30 @@ if __name__ == "__main__":
         parent.kill()
     _, alive = psutil.wait_procs(started, timeout=10)
     assert not alive
+
+
+def test_a_gigabyte_in_bounded_memory(tmp_path: Path) -> None:
+    """14 million rows; beyond the 3 GiB it would be refused."""
+    path = tmp_path / "0"
+    rng = np.random.default_rng(8)
+    variants = []
+    for _ in range(16):
+        cells_ms = 300 * rng.normal(1, 0.01, 1_024) * np.linspace(0.98, 1.02, 1_024)
+        rows = [
+            f"@,{rank},1.250000000000000000,{cell_ms:.15f},320.000000000000000000\n"
+            for rank, cell_ms in enumerate(cells_ms.tolist())
+        ]
+        variants.append("".join(rows).encode())
+    with path.open("wb") as file:
+        file.write(b"step,rank,load_ms,compute_ms,step_ms\n")
+        for step in range(GIGABYTE // len(variants[0]) + 1):
+            file.write(variants[rng.integers(16)].replace(b"@", b"%06d" % step))
+    size = path.stat().st_size
+    assert size > GIGABYTE
+    large = SpooledFile(name="run.csv", path=str(path), num_bytes=size, sha256="0")
+    found = find([large], CalibrationOptions(), ReadingLimits(memory_bytes=3 << 30))
+    assert found.source.num_ranks == 1_024
+    assert found.source.files[0].num_rows == found.source.num_steps * 1_024
 
 
 def test_messages_survive_the_pipe() -> None:

@@ -177,6 +177,18 @@ def test_a_rank_that_moves_is_refused() -> None:
     assert "1 to 256 characters" in found.detail
 
 
+def test_text_that_is_no_utf_8_is_refused() -> None:
+    found = fault(b"step,rank,compute_ms,node\n0,0,3,a\n0,1,3,\xff\n")
+    assert found.code in {"bad_value", "unreadable_file"}
+    assert "UTF8" in found.detail
+
+
+def test_a_line_that_goes_on_over_blocks_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(text_blocks, "BLOCK_BYTES", 5)
+    timings = read(csv([(step, rank, 100 + rank) for step in range(9) for rank in range(3)]))
+    assert timings.compute_ms.tolist() == [[100.0, 101.0, 102.0]] * 9
+
+
 def test_the_size_of_the_job_is_one_number() -> None:
     header = b"step,rank,compute_ms,world_size\n"
     found = fault(csv([(0, 0, 3, 8), (0, 1, 3, 16)], header))
