@@ -13,6 +13,8 @@ from service.db import pricings
 from service.db.engine import Database
 from service.jobs import batches, volume_causes
 from service.jobs.actors import Actor
+from service.jobs.calibration_acceptance import accept
+from service.jobs.calibration_documents import AcceptanceIn
 from service.jobs.profile_changes import create_profile, revise_profile
 from service.jobs.profile_documents import ProfileIn, RevisionIn
 from service.jobs.profiles import read_profile
@@ -21,6 +23,7 @@ from service.reports.changes import change
 from service.reports.loss_report import VolumeCause
 from service.reports.volume import Pair, Side
 from service.settings import Limits
+from tests.api.calibration_tables import stored
 from tests.jobs.completed import complete
 
 ACTOR = Actor()
@@ -104,6 +107,26 @@ def evaluated(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
     monkeypatch.setattr("service.jobs.volume_causes.evaluate", counted)
     return counts
+
+
+def test_what_a_calibration_moved_is_told_apart(database: Database) -> None:
+    """It was accepted into the second revision; the third was written by hand."""
+    a_profile(database)
+    past = run(database, {"profile": "prod"})
+    made = stored(database, ACTOR, "night 3")
+    taken = ["compute_ms", "communication"]
+    document = AcceptanceIn(profile="prod", profile_version=1, take=taken)
+    with database.write() as connection:
+        defaults = accept(connection, ACTOR, made.id, document).defaults
+    kept = {name: defaults[name] for name in taken}
+    revise(database, **kept, load_ms=60)
+    new = run(database, {"profile": "prod"})
+    (parts,) = causes(database, pairs(database, past, new))
+    assert [(part.cause, part.detail, part.path) for part in parts] == [
+        ("profile_revision", "prod@1 -> prod@3", "load_ms"),
+        ("calibration", "prod@1 -> prod@3: night 3", "communication.allreduce_ms"),
+        ("calibration", "prod@1 -> prod@3: night 3", "compute_ms"),
+    ]
 
 
 def test_what_the_profile_and_the_batch_moved_is_told_apart(
