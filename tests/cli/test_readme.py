@@ -71,6 +71,23 @@ def test_the_night_works_as_it_is_written(start: Start, tmp_path: Path) -> None:
     assert done.stdout.count("H100 as it is  my-h100                      8,659") == 3
 
 
+def test_a_calibration_works_as_it_is_written(start: Start, tmp_path: Path) -> None:
+    port = ready_port(start("serve", "--port", "0", "--database-url", "sqlite:///calibration.db"))
+    api = f"http://127.0.0.1:{port}"
+    alone, stored, held = section("What are our own numbers")
+    script = STRICT + alone + stored.replace("http://127.0.0.1:8000", api)
+    script += held.replace("back-test", f"back-test --url {api}")
+    script = script.replace(".venv/bin/trainard", f"{sys.executable} -m service")
+    examples = str(README.parent / "service/cli/example")
+    done = run(script.replace("service/cli/example", examples), tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    # The rows that the README shows
+    shown = README.read_text().partition("spread [%]  ")[2].partition("…\n```")[0]
+    assert shown in done.stdout
+    assert '"calibration_name":"november"' in done.stdout
+    assert "december against our-cluster@1: agrees" in done.stdout
+
+
 def run(script: str, folder: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         ["bash", "-c", script],
