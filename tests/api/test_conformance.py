@@ -57,6 +57,21 @@ include-method = ["POST", "PATCH"]
 
 [operations.phases.coverage]
 enabled = false
+
+# Each upload is read by a process of its own, which takes seconds; forms that are none, and
+# parameters, are in test_uploads.py and test_calibrations.py.
+[[operations]]
+include-path-regex = "^/v1/calibrations$"
+include-method = "POST"
+
+[operations.phases.coverage]
+enabled = false
+
+[operations.phases.fuzzing]
+enabled = false
+
+[operations.phases.stateful]
+enabled = false
 """
 
 
