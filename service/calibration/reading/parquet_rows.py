@@ -14,6 +14,16 @@ from service.calibration.reading.tables import Table
 from service.calibration.refusals import TimingsRefusedError, refused
 
 _BATCH_ROWS: Final = 65_536
+# What Arrow raises of a file; not its MemoryError, which is no fault of the file's form.
+BAD_FILE: Final = (
+    pa.ArrowInvalid,
+    pa.ArrowNotImplementedError,
+    pa.ArrowTypeError,
+    pa.ArrowKeyError,
+    pa.ArrowIndexError,
+    pa.ArrowCapacityError,
+    OSError,
+)
 
 
 def opened(file: OpenFile) -> pq.ParquetFile:
@@ -21,7 +31,7 @@ def opened(file: OpenFile) -> pq.ParquetFile:
     file.stream.seek(0)
     try:
         return pq.ParquetFile(file.stream, pre_buffer=False)
-    except (pa.ArrowException, OSError, ValueError) as error:
+    except BAD_FILE as error:
         raise unreadable(file, error) from None
 
 
@@ -57,7 +67,7 @@ def cast_batches(
         for batch in batches:
             yield _cast(batch, types, file, num_rows)
             num_rows += batch.num_rows
-    except (pa.ArrowException, OSError) as error:
+    except BAD_FILE as error:
         raise unreadable(file, error) from None
 
 
