@@ -22,6 +22,7 @@ BAD_FILE: Final = (
     pa.ArrowKeyError,
     pa.ArrowIndexError,
     pa.ArrowCapacityError,
+    UnicodeError,
     OSError,
 )
 
