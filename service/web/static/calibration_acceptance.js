@@ -35,7 +35,8 @@ export async function acceptanceForm(calibration, taken) {
   let asked = 0;
 
   fill(byId("accept-fields"), fields.element);
-  fields.show({ existing: items.some((one) => one.slug === about) ? about : (items[0]?.slug ?? NEW), new_profile: { name: calibration.name, tags: {} } });
+  // Whose timings they are is known, or somebody says it: no profile is changed by chance
+  fields.show({ existing: items.some((one) => one.slug === about) ? about : NEW, new_profile: { name: calibration.name, tags: {} } });
   const existing = fields.field("/existing");
 
   async function chosen() {
