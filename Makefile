@@ -93,7 +93,7 @@ PYTEST = $(BIN)/pytest -n $(shell expr $$(nproc) + 2) --maxprocesses=4 --dist lo
 # branch must be covered are traced here; `make coverage` traces all of them. They compute and wait for
 # nothing, hence a process for each core.
 test-traced: $(STAMP)
-	$(BIN)/pytest -n $$(nproc) --maxprocesses=4 --dist loadfile --no-loadscope-reorder \
+	$(BIN)/pytest -m "not long" -n $$(nproc) --maxprocesses=4 --dist loadfile --no-loadscope-reorder \
 	  $(TRACED) $(addprefix --ignore=,$(BY_HAND)) \
 	  --cov=service/model --cov=service/calibration --cov=service/reports --cov-report=
 	$(BIN)/coverage report --include='$(COVERED_WHOLE)' --show-missing --skip-covered --fail-under=100
@@ -102,7 +102,7 @@ test-others: $(STAMP)
 	$(PYTEST) -m "not long" $(BY_HAND) $(OTHERS) $(addprefix --ignore=,$(filter tests/jobs/%,$(TRACED)))
 
 test-long: $(STAMP) ## What make test leaves out (tests/long_tests.py; some 5 minutes on 2 cores)
-	$(PYTEST) -m long tests/api tests/cli tests/jobs tests/load
+	$(PYTEST) -m long tests/api tests/calibration tests/cli tests/jobs tests/load tests/model
 
 coverage: $(STAMP) ## All tests, traced: the gate of the other rooms (some 45 minutes on 2 cores)
 	$(PYTEST) --ignore=tests/browser --cov=service --cov-report=

@@ -46,6 +46,8 @@ LONG: Final = frozenset(
         "tests/cli/test_demo.py::test_demo_on_a_database_with_keys_prints_what_works_there",
         # A file of 1 GB, whose parts are read by shorter ones
         "tests/jobs/test_calibration_work.py::test_a_gigabyte_in_bounded_memory",
+        # All 128 sets of sources; every pair and every kind of row is in `make test`.
+        ("tests/model/test_support_matrix.py::test_every_combination_is_computed_as_the_page_says"),
         # Load
         "tests/cli/test_slow_readers.py::test_readers_who_take_nothing_hold_up_nobody",
         # 120 cases of the same are in `make test`.
