@@ -256,7 +256,7 @@ PROBLEM_TYPES: Final[dict[str, ProblemType]] = dict(
             "refused-timings",
             422,
             "Nothing sound can be made of the timings",
-            "errors names every reason: pointer is the file, and detail the place in it, the value "
+            "errors names every reason: pointer is the file and its line, and detail the value "
             "and the rule. A calibration is never fitted to timings that it cannot read for sure.",
         ),
         _type(

@@ -206,7 +206,8 @@ def _no_calibration(calibration_id: UUID) -> NotFoundError:
 
 def _pointer(fault: Fault) -> str:
     if fault.file is not None:
-        return f"/file/{escaped(fault.file)}"
+        line = "" if fault.line is None else f"/{fault.line}"
+        return f"/file/{escaped(fault.file)}{line}"
     return "" if fault.field is None else f"/{escaped(fault.field)}"
 
 

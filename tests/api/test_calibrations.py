@@ -116,7 +116,7 @@ def test_timings_that_tell_nothing_are_refused_with_every_reason(
     bad = b"step,rank,compute_ms\n0,0,nan\n0,1,-5\n"
     found = problem_of(client.post(PATH, files=files(bad)), "refused-timings")
     assert found["errors"]
-    assert {fault["pointer"] for fault in found["errors"]} == {"/file/rank0.csv"}
+    assert {fault["pointer"] for fault in found["errors"]} == {"/file/rank0.csv/2"}
     assert leftovers(spool) == []
 
 

@@ -8,10 +8,10 @@ from sqlalchemy import text
 from service.db import migrate
 from service.db.engine import Database
 from service.jobs.actors import DEFAULT_TEAM_ID
-from service.jobs.scopes import ROLE_SCOPES, ROLES, Role
+from service.jobs.scopes import ROLE_SCOPES, ROLES, Role, Scope
 from tests.api.access_keys import key_of
 
-NEW = {"calibrations:read", "calibrations:write"}
+NEW: set[Scope] = {"calibrations:read", "calibrations:write"}
 
 
 def scopes(database: Database) -> list[set[str]]:
@@ -26,7 +26,7 @@ def decoded(value: str) -> list[str]:
     return found
 
 
-def before(role: Role) -> set[str]:
+def before(role: Role) -> set[Scope]:
     return set(ROLE_SCOPES[role]) - NEW
 
 
@@ -39,7 +39,7 @@ def test_whole_keys_are_widened_and_narrowed_back(database: Database, database_u
     migrate.downgrade(database_url, "0008")
     migrate.upgrade(database_url)
     reopened = Database(database_url)
-    whole = [set(ROLE_SCOPES[role]) for role in ROLES]
+    whole: list[set[Scope]] = [set(ROLE_SCOPES[role]) for role in ROLES]
     assert scopes(reopened) == [
         *whole,
         set(ROLE_SCOPES["planner"]) | {"costs:read"},

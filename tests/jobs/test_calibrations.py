@@ -340,7 +340,7 @@ def test_a_refusal_names_every_reason_at_its_file(refused: TimingsRefusedError) 
     assert told.problem == "refused-timings"
     assert told.detail == "3 reasons to refuse the timings"
     assert [(fault.pointer, fault.code) for fault in told.errors] == [
-        ("/file/a~1b.csv", "bad_value"),
+        ("/file/a~1b.csv/3", "bad_value"),
         ("", "too_few_steps"),
         ("/step_p95_ms", "bad_value"),
     ]
