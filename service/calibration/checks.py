@@ -207,7 +207,7 @@ def _check_waiting(observed: Observed, includes_wait: bool | None) -> list[Remar
             "compute, before the collective",
         )
     waiting = waiting_of(observed.compute_ms, observed.stages)
-    if not waiting.is_included:
+    if not waiting.is_included and (includes_wait is False or not waiting.is_suspected):
         return []
     numbers = (
         f"within a step ranks differ by {waiting.within_step:.3%}, from step to step the median by "
@@ -218,6 +218,15 @@ def _check_waiting(observed: Observed, includes_wait: bool | None) -> list[Remar
             Remark(
                 code="ranks_nearly_equal",
                 detail=f"{numbers}; taken as the source says, without waiting",
+            )
+        ]
+    if not waiting.is_included:
+        return [
+            Remark(
+                code="may_include_wait",
+                detail=f"{numbers}: so do times that hold the wait at the barrier, and then slow "
+                "ranks do not show; make sure that each rank's own compute was timed, and say "
+                "includes_wait = false when it was",
             )
         ]
     raise refused(

@@ -9,7 +9,7 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from scipy import special, stats
+from scipy import special
 
 from service.calibration.findings import Estimate
 
@@ -80,7 +80,7 @@ def _shares(dof: float, tail: float) -> tuple[float, float]:
 def _f_quantile(probability: float, first_dof: float, second_dof: float) -> float:
     if second_dof >= INFINITE_DOF:
         return float(2 * special.gammaincinv(first_dof / 2, probability) / first_dof)
-    return float(stats.f.ppf(probability, first_dof, second_dof))
+    return float(special.fdtri(first_dof, second_dof, probability))
 
 
 def mean_interval(mean: float, standard_error: float, dof: float, confidence: float) -> Ends:
@@ -120,14 +120,12 @@ def cv_estimate(variance: float, ends: Ends, method: str) -> Estimate:
 
 def probability_estimate(num_hits: int, num_trials: int, confidence: float) -> Estimate:
     """Clopper and Pearson's exact interval of a probability."""
-    tail = (1 - confidence) / 2
-    low = 0.0 if num_hits == 0 else float(stats.beta.ppf(tail, num_hits, num_trials - num_hits + 1))
-    high = (
-        1.0
-        if num_hits == num_trials
-        else float(stats.beta.ppf(1 - tail, num_hits + 1, num_trials - num_hits))
+    tail, misses = (1 - confidence) / 2, num_trials - num_hits
+    low = special.betaincinv(num_hits, misses + 1, tail) if num_hits else 0.0
+    high = special.betaincinv(num_hits + 1, misses, 1 - tail) if misses else 1.0
+    return Estimate(
+        value=num_hits / num_trials, low=float(low), high=float(high), method="clopper_pearson"
     )
-    return Estimate(value=num_hits / num_trials, low=low, high=high, method="clopper_pearson")
 
 
 def combined_dof(parts: list[tuple[float, float]]) -> float:

@@ -15,6 +15,7 @@ class Phases(Struct, frozen=True, kw_only=True):
     load_ms: Estimate | None
     communication_ms: Estimate | None
     step_mean_ms: Estimate | None
+    rest_ms: Estimate | None
 
 
 def phases_of(timings: Timings, steps: BoolArray, ranks: BoolArray, confidence: float) -> Phases:
@@ -22,31 +23,32 @@ def phases_of(timings: Timings, steps: BoolArray, ranks: BoolArray, confidence: 
 
     Communication is that of the rank with the least of it in each step: whoever comes last waits
     for nobody, so its time is the transfer (at most). The step is what the source says, its median
-    over ranks, else the slowest rank's load and compute, and that communication.
+    over ranks, else the slowest rank's load and compute, and that communication. The rest is what
+    a step that was timed takes longer than the slowest rank's load and compute, over steps in which
+    every rank is there.
     """
     numbers = timings.steps[steps]
-    load, communication, step, compute = (
+    compute = timings.compute_ms[steps][:, ranks]
+    load, communication, step = (
         None if cells is None else cells[steps][:, ranks]
-        for cells in (
-            timings.load_ms,
-            timings.communication_ms,
-            timings.step_ms,
-            timings.compute_ms,
-        )
+        for cells in (timings.load_ms, timings.communication_ms, timings.step_ms)
     )
     loads = None if load is None else median_of(load, axis=1)
     transfers = None if communication is None else _smallest(communication)
+    own = compute if load is None else compute + load
+    lengths: FloatArray | None = None
+    rests: FloatArray | None = None
     if step is not None:
-        lengths: FloatArray | None = median_of(step, axis=1)
-    elif compute is None or transfers is None:
-        lengths = None
-    else:
-        own = compute if load is None else compute + load
-        lengths = np.nanmax(np.where(np.isfinite(own), own, 0.0), axis=1) + transfers
+        lengths = median_of(step, axis=1)
+        # NaN where a rank is missing: it could be the slowest.
+        rests = lengths - own.max(axis=1)
+    elif transfers is not None:
+        lengths = np.where(np.isfinite(own), own, 0.0).max(axis=1) + transfers
     return Phases(
         load_ms=_mean(loads, numbers, confidence),
         communication_ms=_mean(transfers, numbers, confidence),
         step_mean_ms=_mean(lengths, numbers, confidence),
+        rest_ms=_mean(rests, numbers, confidence),
     )
 
 

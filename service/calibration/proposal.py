@@ -216,8 +216,7 @@ def _phases(facts: Facts) -> list[ProposedValue]:
             )
         )
     values += _overlap(facts)
-    audited = None if facts.overlap is None else facts.overlap.communication_ms
-    communication = facts.phases.communication_ms if audited is None else audited
+    communication, reason = _communication(facts)
     if communication is not None:
         values.append(
             ProposedValue(
@@ -225,11 +224,29 @@ def _phases(facts: Facts) -> list[ProposedValue]:
                 value={"kind": "fixed", "allreduce_ms": rounded(communication.value)},
                 low=communication.low,
                 high=communication.high,
-                reason="of the rank that waits least in each step (the last to arrive), mean over "
-                "steps: transfer without the wait",
+                reason=reason,
             )
         )
     return values
+
+
+def _communication(facts: Facts) -> tuple[Estimate | None, str]:
+    """Of the audit, else of a column, else what is left of a step that was timed."""
+    audited = None if facts.overlap is None else facts.overlap.communication_ms
+    found = facts.phases.communication_ms if audited is None else audited
+    if found is not None:
+        return found, (
+            "of the rank that waits least in each step (the last to arrive), mean over steps: "
+            "transfer without the wait"
+        )
+    rest = facts.phases.rest_ms
+    # A pipeline's bubbles are in it, and beside a prefetched load it is below zero.
+    if rest is None or rest.value <= 0 or facts.timings.stages is not None:
+        return None, ""
+    return rest, (
+        "no communication was timed: what a step takes longer than its slowest rank's loading and "
+        "compute, so communication that is not hidden, optimizer and gaps alike"
+    )
 
 
 def _overlap(facts: Facts) -> list[ProposedValue]:

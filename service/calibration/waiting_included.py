@@ -17,6 +17,12 @@ MIN_RATIO = 5.0
 """And steps must vary this many times as much: equal ranks alone may be a very even cluster."""
 
 
+MAX_SUSPECTED = 0.01
+SUSPECTED_RATIO = 8.0
+"""Up to 1 % timers of a busy host differ behind one barrier too (four ranks of a real loop: 0.14 to
+0.57 %), but so do ranks of an even cluster whose sequences differ in length: said, not refused."""
+
+
 class Waiting(Struct, frozen=True, kw_only=True):
     """Robust standard deviations, as fractions: of ranks within a step, and of steps."""
 
@@ -27,6 +33,14 @@ class Waiting(Struct, frozen=True, kw_only=True):
     def is_included(self) -> bool:
         """Whether the times look like those behind a barrier."""
         return self.within_step < MAX_WITHIN and self.between_steps > MIN_RATIO * self.within_step
+
+    @property
+    def is_suspected(self) -> bool:
+        """Whether they may be, which nobody can tell from the times alone."""
+        return (
+            self.within_step < MAX_SUSPECTED
+            and self.between_steps > SUSPECTED_RATIO * self.within_step
+        )
 
 
 def waiting_of(cells: FloatArray, stages: IntArray | None) -> Waiting:

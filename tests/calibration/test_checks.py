@@ -86,6 +86,15 @@ def test_remarks(timings: Timings, code: str) -> None:
     assert codes(timings) == [code]
 
 
+def test_times_that_may_hold_the_wait_are_a_remark() -> None:
+    rng = np.random.default_rng(3)
+    cells = (
+        300 * (1 + 0.1 * rng.standard_normal((40, 1))) * (1 + 0.005 * rng.standard_normal((40, 8)))
+    )
+    assert codes(timings_of(cells)) == ["may_include_wait"]
+    assert codes(timings_of(cells, includes_wait=False)) == []
+
+
 def test_a_few_cells_over_their_step_are_a_remark() -> None:
     step_ms = table() * 1.5
     step_ms[3, 4] = 1.0

@@ -31,6 +31,21 @@ def test_a_step_that_was_timed_is_taken() -> None:
     assert means(timings_of(COMPUTE, step_ms=step)) == [None, None, 26]
 
 
+def test_the_rest_is_what_the_slowest_rank_leaves_of_a_step() -> None:
+    step = np.array([[26.0, 26], [25, 25], [27, 27]])
+    assert phases_of(timings_of(COMPUTE), *ALL, 0.9).rest_ms is None
+    whole = phases_of(timings_of(COMPUTE, step_ms=step), *ALL, 0.9).rest_ms
+    assert whole is not None
+    assert whole.value == pytest.approx(((26 - 20) + (25 - 18) + (27 - 21)) / 3)
+    load = np.array([[3.0, 1], [3, 1], [3, 1]])
+    missing = COMPUTE.copy()
+    # The slowest may be the one that is missing.
+    missing[2, 0] = np.nan
+    part = phases_of(timings_of(missing, step_ms=step, load_ms=load), *ALL, 0.9).rest_ms
+    assert part is not None
+    assert part.value == pytest.approx(((26 - 21) + (25 - 19)) / 2)
+
+
 def test_one_step_alone_has_no_mean() -> None:
     load = np.full((3, 2), np.nan)
     load[0] = 3.0

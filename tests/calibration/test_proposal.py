@@ -254,6 +254,20 @@ def test_communication_overlap_and_loading() -> None:
     assert proposed(waits).overrides["communication"]["allreduce_ms"] == 80
 
 
+def test_without_a_communication_column_the_rest_of_the_step_is_taken() -> None:
+    cells, load = table(), np.full(table().shape, 30.0)
+    step = np.repeat((cells + load).max(axis=1, keepdims=True) + 80, cells.shape[1], axis=1)
+    found = proposed(timings_of(cells, load_ms=load, step_ms=step))
+    assert found.overrides["communication"]["allreduce_ms"] == pytest.approx(80)
+    (value,) = [one for one in found.values if one.path == "communication"]
+    assert "optimizer and gaps alike" in value.reason
+    # Beside a prefetched load nothing is left, and in a pipeline's step there are bubbles.
+    short = proposed(timings_of(cells, load_ms=load, step_ms=step - 100))
+    staged = proposed(timings_of(cells, step_ms=step, stages=np.arange(cells.shape[1]) % 2))
+    assert "communication" not in short.overrides
+    assert "communication" not in staged.overrides
+
+
 def test_a_curve_of_messages_is_no_time_per_step() -> None:
     found = proposed(timings_of(table(), nccl_tests="# nccl-tests"))
     (unknown,) = [one for one in found.unknown if one.path == "communication"]
