@@ -24,10 +24,15 @@ UV_VERSION := 0.13.9
 COVERAGE_FLOOR := 85
 COVERED_WHOLE := service/model/*,service/calibration/*,service/reports/*
 # What covers them: their own tests, and those of the files that their columns are written to.
-TRACED := tests/model tests/calibration tests/reports tests/jobs/test_exports.py tests/jobs/test_export_comparisons.py
+TRACED := tests/model tests/calibration tests/reports tests/jobs/test_exports.py
 
-# Brute force over long steps: they cover nothing that others do not, and would take twice as long.
-BY_HAND := $(addprefix tests/model/,test_steps_by_hand.py test_pipes_by_hand.py test_piped_invariants.py)
+# They cover nothing that others do not (by `pytest --cov-context=test`), and would take twice as long.
+UNTRACED := $(addprefix tests/model/,test_steps_by_hand.py test_pipes_by_hand.py test_piped_invariants.py \
+  test_support_matrix.py test_all_sources.py test_piped_kernel.py test_kernel.py test_answer_parts.py \
+  test_published_waits.py laws/test_doubling.py pipeline/test_engine.py pipeline/test_engine_invariants.py \
+  pipeline/test_closed_peaks.py questions/test_solving_waiting.py recursion/test_oracle.py \
+  recursion/test_similarity.py recursion/test_standing_by.py remedy/test_remedy_gains.py \
+  slowest/test_points_alone.py slowest/test_sizes.py slowest/test_step_quadrature.py)
 OTHERS := $(filter-out %__pycache__ tests/browser tests/model tests/calibration tests/reports,\
   $(patsubst %/,%,$(wildcard tests/*/)) $(wildcard tests/test_*.py))
 
@@ -94,12 +99,12 @@ PYTEST = $(BIN)/pytest -n $(shell expr $$(nproc) + 2) --maxprocesses=4 --dist lo
 # nothing, hence a process for each core.
 test-traced: $(STAMP)
 	$(BIN)/pytest -m "not long" -n $$(nproc) --maxprocesses=4 --dist loadfile --no-loadscope-reorder \
-	  $(TRACED) $(addprefix --ignore=,$(BY_HAND)) \
+	  $(TRACED) $(addprefix --ignore=,$(UNTRACED)) \
 	  --cov=service/model --cov=service/calibration --cov=service/reports --cov-report=
 	$(BIN)/coverage report --include='$(COVERED_WHOLE)' --show-missing --skip-covered --fail-under=100
 
 test-others: $(STAMP)
-	$(PYTEST) -m "not long" $(BY_HAND) $(OTHERS) $(addprefix --ignore=,$(filter tests/jobs/%,$(TRACED)))
+	$(PYTEST) -m "not long" $(UNTRACED) $(OTHERS) $(addprefix --ignore=,$(filter tests/jobs/%,$(TRACED)))
 
 test-long: $(STAMP) ## What make test leaves out (tests/long_tests.py; some 5 minutes on 2 cores)
 	$(PYTEST) -m long tests/api tests/calibration tests/cli tests/jobs tests/load tests/model
