@@ -67,8 +67,7 @@ def transfers_of(collectives: Collectives, num_ranks: int) -> Transfers:
     shape = (len(steps), len(ranks))
 
     def table(values: FloatArray) -> FloatArray:
-        flat = np.bincount(row * shape[1] + column, weights=values, minlength=shape[0] * shape[1])
-        return flat.reshape(shape)
+        return _sums(row * shape[1] + column, values, shape[0] * shape[1]).reshape(shape)
 
     num_of = table(np.ones(len(key)))
     missing = np.where(num_of > 0, 0.0, np.nan)
@@ -85,7 +84,7 @@ def transfers_of(collectives: Collectives, num_ranks: int) -> Transfers:
         certain_ms=table(np.where(is_certain[key], transfer, 0.0)) + missing,
         exposed_ms=table(exposed) + missing,
         duration_ms=table(duration) + missing,
-        last_exposed_ms=np.bincount(row[last], weights=exposed[last], minlength=len(steps)),
+        last_exposed_ms=_sums(row[last], exposed[last], len(steps)),
         is_symmetric=np.bincount(key_row, weights=~is_of_all, minlength=len(steps)) == 0,
         num_kernels=np.bincount(row, minlength=len(steps)),
         num_partly_seen=np.bincount(key_row[~is_certain], minlength=len(steps)),
@@ -124,4 +123,10 @@ def _beside(collectives: Collectives, last_ms: FloatArray) -> FloatArray:
     kernel = np.repeat(np.arange(len(counts)), counts)
     shared = np.minimum(collectives.before_end_start_ms, last_ms[kernel])
     shared = np.maximum(shared - collectives.before_end_stop_ms, 0.0)
-    return np.bincount(kernel, weights=shared, minlength=len(counts))
+    return _sums(kernel, shared, len(counts))
+
+
+def _sums(places: IntArray, values: FloatArray, num_places: int) -> FloatArray:
+    """Of the values at each place; the annotations of bincount know of counts only."""
+    found = np.bincount(places, weights=values, minlength=num_places)
+    return found.astype(np.float64, copy=False)

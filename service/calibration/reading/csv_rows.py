@@ -1,6 +1,7 @@
 """Plain tables as CSV: commas, decimal points, a header; read by blocks of bytes."""
 
 import csv
+import io
 import re
 from typing import Final
 
@@ -96,7 +97,7 @@ def _batches(
         return []
     try:
         found = pa_csv.read_csv(
-            pa.BufferReader(text),
+            io.BytesIO(text),
             read_options=pa_csv.ReadOptions(
                 use_threads=False,
                 block_size=len(text) + 1,
