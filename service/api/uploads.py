@@ -263,5 +263,7 @@ def _too_large(num_bytes: int, limits: Limits) -> TooLargeError:
 
 def _reason(error: MultipartError) -> str:
     """The sentence of the library, in small letters as ours are."""
+    if isinstance(error.__context__, UnicodeDecodeError):
+        return "a filename, or another part of the header of a file, is no UTF-8"
     text = str(error)
     return text[:1].lower() + text[1:]

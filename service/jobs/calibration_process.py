@@ -42,7 +42,10 @@ def work(
     """Read, fit, and send the end; the process is then over."""
     end_with_parent()
     limit_process(limits)
-    connection.send_bytes(encode(_outcome(connection, files, options, limits)))
+    try:
+        connection.send_bytes(encode(_outcome(connection, files, options, limits)))
+    except MemoryError:
+        connection.send_bytes(encode(Refused(faults=(out_of_memory(limits),))))
 
 
 def _outcome(

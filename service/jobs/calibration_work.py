@@ -25,6 +25,8 @@ __all__ = ["ReadingCanceledError", "ReadingFailedError", "SpooledFile", "find"]
 _POLL_S = 0.1
 # It is over once it sent the end; what hangs then is killed.
 _END_S = 5.0
+# Of whoever ends services, before the process turns a deaf ear to them.
+_SIGNALS_TO_END = frozenset((signal.SIGHUP, signal.SIGINT, signal.SIGTERM))
 
 log = structlog.get_logger()
 
@@ -34,7 +36,7 @@ class ReadingCanceledError(Exception):
 
 
 class ReadingFailedError(Exception):
-    """A mistake of the program, not of the files: the process's own account of it."""
+    """A mistake of the program, not of the files: the process's account of it, if it sent one."""
 
 
 def find(
@@ -105,9 +107,15 @@ def _end(process: SpawnProcess) -> None:
     process.close()
 
 
-def _death(exit_code: int | None, limits: ReadingLimits) -> TimingsRefusedError:
-    """Why a process that sent no end is over."""
+def _death(exit_code: int | None, limits: ReadingLimits) -> Exception:
+    """Why a process that sent no end is over: only what files can bring about is their fault."""
     log.warning("reading_process_died", exit_code=exit_code)
+    if exit_code is None or exit_code >= 0 or -exit_code in _SIGNALS_TO_END:
+        # An exception before it could read or after it had, as of a module that is not there.
+        return ReadingFailedError(
+            f"the reading process ended with exit code {exit_code} and sent no outcome; what it "
+            "wrote of that stands on the standard error of whoever started it"
+        )
     if exit_code == -signal.SIGXCPU:
         return refused(
             "file_too_large",

@@ -108,6 +108,15 @@ def test_a_name_is_the_last_part_of_a_path_that_can_be_shown(filename: str, show
             MalformedError,
             "the body is no multipart/form-data: maximum segment header length",
         ),
+        # Latin-1, and half a surrogate pair
+        *(
+            (
+                part(b"1,2", filename="été.csv").replace("é".encode(), in_other),
+                MalformedError,
+                "a filename, or another part of the header of a file, is no UTF-8",
+            )
+            for in_other in (b"\xe9", b"\xed\xa0\x80")
+        ),
     ],
 )
 def test_what_is_no_form_of_files_is_refused(
@@ -116,6 +125,7 @@ def test_what_is_no_form_of_files_is_refused(
     with pytest.raises(error) as caught:
         written(tmp_path, body)
     assert said in caught.value.detail
+    assert "Error(" not in caught.value.detail
 
 
 def test_a_full_disk_is_said_with_what_had_come(

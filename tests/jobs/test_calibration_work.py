@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 import time
+import types
 from pathlib import Path
 
 import numpy as np
@@ -152,6 +153,53 @@ def test_a_file_that_is_gone_or_a_directory_is_a_mistake_of_the_program(tmp_path
         find([spooled(tmp_path / "missing")], CalibrationOptions())
     with pytest.raises(ReadingFailedError, match="IsADirectoryError: "):
         find([spooled(tmp_path)], CalibrationOptions())
+
+
+@pytest.fixture
+def options_of_this_process(monkeypatch: pytest.MonkeyPatch) -> CalibrationOptions:
+    """Of a module that only this process has: the started one cannot import it."""
+    module = types.ModuleType("of_this_process_alone")
+    kind = type("Options", (CalibrationOptions,), {"__module__": module.__name__}, frozen=True)
+    monkeypatch.setattr(module, "Options", kind, raising=False)
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    options: CalibrationOptions = kind()
+    return options
+
+
+def test_an_import_that_fails_is_a_mistake_of_the_program(
+    plain: SpooledFile, options_of_this_process: CalibrationOptions
+) -> None:
+    with pytest.raises(ReadingFailedError, match="ended with exit code 1 "):
+        find([plain], options_of_this_process)
+
+
+@pytest.mark.parametrize(
+    ("number", "error"),
+    [
+        (signal.SIGSEGV, TimingsRefusedError),
+        (signal.SIGABRT, TimingsRefusedError),
+        (signal.SIGBUS, TimingsRefusedError),
+        (signal.SIGTERM, ReadingFailedError),
+        (signal.SIGHUP, ReadingFailedError),
+    ],
+)
+def test_only_what_a_file_can_bring_about_is_its_fault(
+    large: SpooledFile, number: signal.Signals, error: type[Exception]
+) -> None:
+    """The process is met while it starts, when it does not yet leave signals to its parent."""
+    before = children()
+
+    def end() -> None:
+        while not (found := children() - before):
+            time.sleep(0.002)
+        for pid in found:
+            os.kill(pid, number)
+
+    ender = threading.Thread(target=end)
+    ender.start()
+    with pytest.raises(error, match=f"exit code -{number.value}"):
+        find([large], CalibrationOptions())
+    ender.join()
 
 
 def test_it_ends_with_whoever_started_it(large: SpooledFile, tmp_path: Path) -> None:
