@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from service.calibration.findings import LeftOut, Remark
+from service.calibration.job_size import job_size
 from service.calibration.observed import Observed, comparable, median_of, observed_of
 from service.calibration.options import CalibrationOptions
 from service.calibration.refusals import refused
@@ -142,22 +143,26 @@ def _check_counts(
 
 def _missing_ranks(num_ranks: int, timings: Timings, options: CalibrationOptions) -> list[Remark]:
     size = max(timings.num_gpus_per_rank, options.tensor_parallel_size)
-    world = timings.world_size
-    if options.num_gpus is not None:
-        if options.num_gpus < num_ranks * size:
-            raise refused(
-                "missing_ranks",
-                f"num_gpus is {options.num_gpus}, but {num_ranks} ranks of {size} GPUs were timed, "
-                f"which are {num_ranks * size}",
-            )
-        world = max(options.num_gpus // size, world or 0)
-    if world is None or world <= num_ranks:
+    if options.num_gpus is not None and options.num_gpus < num_ranks * size:
+        raise refused(
+            "missing_ranks",
+            f"num_gpus is {options.num_gpus}, but {num_ranks} ranks of {size} GPUs were timed, "
+            f"which are {num_ranks * size}",
+        )
+    job = job_size(timings, options)
+    if job.num_ranks <= num_ranks:
+        # Where communication is told, that of the last of all ranks is taken from it.
+        is_used = timings.communication_ms is not None and job.assumption is not None
+        return [Remark(code="job_size_assumed", detail=str(job.assumption))] if is_used else []
+    if not job.is_said and any(said.code == "ranks_missing" for said in timings.warnings):
         return []
+    of_all = f"{'' if job.is_said else 'at least '}{job.num_ranks}"
     return [
         Remark(
             code="missing_ranks",
-            detail=f"{num_ranks} of {world} ranks were timed: slow ones among the other "
-            f"{world - num_ranks} are not seen, and the observed slowest is that of fewer ranks",
+            detail=f"{num_ranks} of {of_all} ranks were timed: slow ones among the other "
+            f"{job.num_ranks - num_ranks} are not seen, and the observed slowest is that of fewer "
+            "ranks",
         )
     ]
 

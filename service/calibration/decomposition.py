@@ -8,8 +8,6 @@ any pattern of missing cells that does not depend on the values.
 
 import numpy as np
 from msgspec import Struct
-from scipy import sparse
-from scipy.sparse import csgraph
 
 from service.calibration.refusals import refused
 from service.calibration.timings import BoolArray, FloatArray
@@ -110,20 +108,33 @@ def _effects(cells: FloatArray, present: BoolArray) -> tuple[float, FloatArray, 
 def _check_connected(present: BoolArray) -> None:
     if present.all(axis=1).any() or present.all(axis=0).any():
         return
-    num_steps, num_ranks = present.shape
-    row, column = np.nonzero(present)
-    ends = (row, num_steps + column)
-    size = num_steps + num_ranks
-    shared = sparse.coo_array((np.ones(len(row), dtype=np.int8), ends), shape=(size, size))
-    num_parts, labels = csgraph.connected_components(shared, directed=False)
-    if num_parts > 1:
-        sizes = np.bincount(labels[num_steps:], minlength=num_parts)
+    sizes = _parts(present)
+    if len(sizes) > 1:
         raise refused(
             "missing_ranks",
-            f"{num_ranks} ranks fall into {num_parts} groups without a common step (the largest of "
-            f"{sizes.max()} ranks): what differs between ranks cannot be told from what differs "
-            "between steps; record all ranks in the same steps",
+            f"{present.shape[1]} ranks fall into {len(sizes)} groups without a common step (the "
+            f"largest of {max(sizes)} ranks): what differs between ranks cannot be told from what "
+            "differs between steps; record all ranks in the same steps",
         )
+
+
+def _parts(present: BoolArray) -> list[int]:
+    """Numbers of ranks that share steps, by way of others too; each rank and step is met once."""
+    steps_left = np.ones(present.shape[0], np.bool_)
+    ranks_left = np.ones(present.shape[1], np.bool_)
+    sizes = []
+    while ranks_left.any():
+        reached = np.zeros_like(ranks_left)
+        reached[np.argmax(ranks_left)] = True
+        size = 0
+        while reached.any():
+            ranks_left &= ~reached
+            size += int(reached.sum())
+            steps = steps_left & present[:, reached].any(axis=1)
+            steps_left &= ~steps
+            reached = ranks_left & present[steps].any(axis=0)
+        sizes.append(size)
+    return sizes
 
 
 def _about_means(cells: FloatArray, present: BoolArray, *, axis: int) -> float:

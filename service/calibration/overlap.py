@@ -1,8 +1,10 @@
 """Whether computation and communication really overlap, by the best that the timings tell."""
 
 import numpy as np
+from msgspec.structs import replace
 
 from service.calibration.findings import OverlapAudit
+from service.calibration.job_size import job_size
 from service.calibration.options import CalibrationOptions
 from service.calibration.overlap_arithmetic import audit_arithmetic
 from service.calibration.step_arithmetic import StepArithmetic
@@ -23,7 +25,13 @@ def audit_of(timings: Timings, options: CalibrationOptions) -> OverlapAudit | No
     if timings.collectives is not None and len(timings.collectives.step):
         return audit_traces(timings, timings.collectives, options)
     observed = arithmetic_of(timings, options)
-    return None if observed is None else audit_arithmetic(observed)
+    if observed is None:
+        return None
+    audit = audit_arithmetic(observed)
+    assumption = job_size(timings, options).assumption
+    if observed.communication_includes_wait is None or assumption is None:
+        return audit
+    return replace(audit, reasons=[*audit.reasons, assumption])
 
 
 def arithmetic_of(timings: Timings, options: CalibrationOptions) -> StepArithmetic | None:
@@ -73,10 +81,7 @@ def arithmetic_of(timings: Timings, options: CalibrationOptions) -> StepArithmet
 
 
 def _all_are_there(timings: Timings, options: CalibrationOptions) -> bool:
-    expected = timings.world_size or 1
-    if options.num_gpus is not None:
-        expected = max(expected, options.num_gpus // timings.num_gpus_per_rank)
-    return timings.num_ranks >= max(2, expected)
+    return timings.num_ranks >= max(2, job_size(timings, options).num_ranks)
 
 
 def _is_always_last(slowest: np.ndarray, shortest: np.ndarray) -> bool:

@@ -19,6 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from service.calibration.findings import Estimate, Experiment, HiddenShare, OverlapAudit, Verdict
+from service.calibration.job_size import JobSize, job_size
 from service.calibration.options import CalibrationOptions
 from service.calibration.overlap_bounds import LEAST_SHARE, verdict_of
 from service.calibration.overlap_experiments import EXPERIMENTS, Name
@@ -53,7 +54,8 @@ def audit_traces(
     timings: Timings, collectives: Collectives, options: CalibrationOptions
 ) -> OverlapAudit:
     """The audit of collectives (not none) of profiled ranks, at the confidence of the options."""
-    every = transfers_of(collectives, max(timings.world_size or 1, timings.num_ranks))
+    size = job_size(timings, options)
+    every = transfers_of(collectives, size.num_ranks)
     found = _seen_whole(every)
     least = np.maximum(_least(found.certain_ms), options.isolated_communication_ms or 0.0)
     readings = _readings(found, least)
@@ -69,7 +71,8 @@ def audit_traces(
         num_collectives_per_step=int(np.sum(found.num_kernels))
         / int(np.sum(~np.isnan(found.transfer_ms))),
         reasons=[
-            *_reasons(timings, found, verdict, Ends(low, high)),
+            *_reasons(found, verdict, Ends(low, high)),
+            *_of_the_ranks(timings, found, size),
             *_of_no_sync_run(found, options),
             *_steps_left_out(len(every.steps) - len(found.steps)),
         ],
@@ -179,7 +182,7 @@ def _exposed(found: Transfers, readings: list[_Reading], confidence: float) -> E
     )
 
 
-def _reasons(timings: Timings, found: Transfers, verdict: Verdict, share: Ends) -> list[str]:
+def _reasons(found: Transfers, verdict: Verdict, share: Ends) -> list[str]:
     low, high = share
     between = f"between {100 * low:.1f} and {100 * high:.1f} % of the transfer lies beside compute"
     limit = f"{100 * LEAST_SHARE:.0f} %"
@@ -194,17 +197,6 @@ def _reasons(timings: Timings, found: Transfers, verdict: Verdict, share: Ends) 
             f"there are {len(found.steps)} whole steps: fewer than {FEWEST_STEPS} do not tell how "
             "much steps differ"
         )
-    if _is_partly_seen(found):
-        reasons.append(
-            f"{timings.num_ranks} of {timings.world_size or 'an unknown number of'} ranks were "
-            "profiled, or their collectives do not match: of "
-            f"{int(np.sum(found.num_partly_seen))} collectives the rank that came last may not be "
-            "among them, so their shortest kernel is only an upper bound of the transfer"
-        )
-    elif not np.all(found.is_symmetric):
-        reasons.append(
-            "ranks took part in different collectives: the share of every rank is inside"
-        )
     waiting = float(np.nansum(found.duration_ms - found.transfer_ms))
     total = float(np.nansum(found.duration_ms))
     if waiting > 0:
@@ -217,6 +209,26 @@ def _reasons(timings: Timings, found: Transfers, verdict: Verdict, share: Ends) 
         reasons.append(
             "compute beside communication takes longer (published mean 19 %): hidden does not "
             "mean free; only a run without synchronisation tells"
+        )
+    return reasons
+
+
+def _of_the_ranks(timings: Timings, found: Transfers, size: JobSize) -> list[str]:
+    """Whether those that were profiled are all."""
+    if _is_partly_seen(found):
+        of_all = str(size.num_ranks) if size.is_said else f"at least {size.num_ranks}"
+        why = (
+            f"{timings.num_ranks} of {of_all} ranks were profiled, or their collectives do not "
+            f"match: of {int(np.sum(found.num_partly_seen))} collectives the rank that came last "
+            "may not be among them, so their shortest kernel is only an upper bound of the transfer"
+        )
+        return [why]
+    reasons = []
+    if size.assumption is not None:
+        reasons.append(size.assumption)
+    if not np.all(found.is_symmetric):
+        reasons.append(
+            "ranks took part in different collectives: the share of every rank is inside"
         )
     return reasons
 
