@@ -8,6 +8,7 @@ from service.calibration.findings import LeftOut, Remark
 from service.calibration.job_size import job_size
 from service.calibration.observed import Observed, comparable, median_of, observed_of
 from service.calibration.options import CalibrationOptions
+from service.calibration.phase_checks import check_phases
 from service.calibration.refusals import refused
 from service.calibration.timings import BoolArray, FloatArray, Timings
 from service.calibration.waiting_included import MIN_RATIO, waiting_of
@@ -22,8 +23,6 @@ FEW_RANKS = 5
 MAX_CELLS = 20_000_000
 """A matrix of them is 160 MB, and a fit holds some eight."""
 
-MAX_COMPUTE_TO_STEP = 1.01
-MAX_SHARE_OVER_STEP = 0.01
 MIN_SHARE_OF_STEPS = 0.5
 MIN_VALUES = 4
 
@@ -50,9 +49,9 @@ def checked(timings: Timings, options: CalibrationOptions) -> Checked:
     cells = observed.compute_ms
     _check_values(cells)
     warnings += _check_waiting(observed, timings.includes_wait)
-    if timings.step_ms is not None:
-        step_ms = timings.step_ms[kept_steps][:, kept_ranks]
-        warnings += _check_steps(observed, step_ms)
+    warnings += check_phases(
+        timings, kept_steps, kept_ranks, load_is_prefetched=options.load_is_prefetched
+    )
     warnings += _resolution(cells)
     return Checked(observed, kept_steps, kept_ranks, left_out, warnings)
 
@@ -240,24 +239,6 @@ def _check_waiting(observed: Observed, includes_wait: bool | None) -> list[Remar
         "the barrier, so that its wait is included; time each rank's own compute, or say "
         "includes_wait = false when it is",
     )
-
-
-def _check_steps(observed: Observed, step_ms: FloatArray) -> list[Remark]:
-    cells = observed.compute_ms
-    both = np.isfinite(cells) & np.isfinite(step_ms)
-    over = both & (cells > MAX_COMPUTE_TO_STEP * step_ms)
-    num_over, num_both = int(over.sum()), int(both.sum())
-    if num_over == 0:
-        return []
-    row, column = np.argwhere(over)[0].tolist()
-    detail = (
-        f"in {num_over} of {num_both} cells compute is longer than the step, such as "
-        f"{cells[row, column]:g} ms of {step_ms[row, column]:g} ms at step {observed.steps[row]}, "
-        f"rank {observed.ranks[column]}"
-    )
-    if num_over > MAX_SHARE_OVER_STEP * num_both:
-        raise refused("inconsistent_times", f"{detail}: units or columns are mixed up")
-    return [Remark(code="compute_over_step", detail=detail)]
 
 
 def trend_of(observed: Observed, expected_cv: float) -> list[Remark]:

@@ -8,6 +8,8 @@ backward-compute, which wait for nobody.
 
 from collections.abc import Sequence
 
+from msgspec.structs import replace
+
 from service.calibration.findings import FileFound, LeftOut, Remark
 from service.calibration.options import CalibrationOptions
 from service.calibration.reading.detection import KnownFile
@@ -19,7 +21,7 @@ from service.calibration.reading.operation_rows import open_operations
 from service.calibration.reading.parquet_rows import opened
 from service.calibration.reading.plain import rank_remarks
 from service.calibration.reading.transfers import Transfers
-from service.calibration.reading.units import refuse_units
+from service.calibration.reading.units import check_units
 from service.calibration.refusals import refused
 from service.calibration.timings import Timings
 
@@ -88,8 +90,7 @@ def read_operations(
         ),
         warnings=tuple(remarks),
     )
-    refuse_units(timings, {"compute": "s"})
-    return timings
+    return replace(timings, warnings=(*timings.warnings, *check_units(timings, {"compute": "s"})))
 
 
 def _file_found(known: KnownFile, num_rows: int) -> FileFound:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 import numpy as np
+from msgspec.structs import replace
 
 from service.calibration.findings import FileFound, Remark
 from service.calibration.options import CalibrationOptions
@@ -14,7 +15,7 @@ from service.calibration.reading.durations import BadRowError
 from service.calibration.reading.limits import ReadingLimits
 from service.calibration.reading.open_file import OpenFile
 from service.calibration.reading.tables import Table
-from service.calibration.reading.units import refuse_units
+from service.calibration.reading.units import check_units
 from service.calibration.refusals import TimingsRefusedError, refused
 from service.calibration.timings import IntArray, Timings
 
@@ -70,8 +71,7 @@ def read_tables(
         includes_wait=table.includes_wait,
         warnings=(*table.warnings(), *rank_remarks(matrices.ranks, options)),
     )
-    refuse_units(timings, table.units)
-    return timings
+    return replace(timings, warnings=(*timings.warnings, *check_units(timings, table.units)))
 
 
 def rank_remarks(ranks: IntArray, options: CalibrationOptions) -> list[Remark]:
