@@ -43,7 +43,6 @@ from service.jobs.calibration_documents import (
 from service.jobs.calibration_work import ReadingCanceledError, SpooledFile, find
 from service.jobs.calibrations import Found
 from service.jobs.digests import digest
-from service.jobs.labels import Slug
 from service.jobs.profile_documents import RevisionOut
 from service.jobs.profiles import resolve_profile
 
@@ -85,7 +84,13 @@ class CalibrationListQuery(PageQuery, frozen=True, kw_only=True):
     """Filters of the list of calibrations."""
 
     profile: (
-        Annotated[Slug, Meta(description="Only those of it, or accepted as a revision of it.")]
+        Annotated[
+            str,
+            Meta(
+                max_length=64,
+                description="Only those of this profile, by slug, or accepted as a revision of it.",
+            ),
+        ]
         | None
     ) = None
     state: Annotated[CalibrationState, Meta(description="Only those in it.")] | None = None
@@ -159,9 +164,11 @@ async def create_calibration(request: ApiRequest) -> ApiResponse:
     )
     if query.validate_only:
         return json_answer(await in_thread(partial(calibrations.preview, found)))
+    # Before the transaction, in which others would wait for it
+    predicted = await in_thread(partial(calibrations.foretold, found))
 
     def create(connection: Connection) -> Created:
-        stored = calibrations.store(connection, actor, found)
+        stored = calibrations.store(connection, actor, found, predicted)
         headers = {"Location": f"{PATH}/{stored.id}", "ETag": etag_of(stored.version)}
         return Created(document=stored, headers=headers)
 

@@ -85,11 +85,12 @@ def ask(connection: Connection, actor: Actor, document: BackTestIn) -> Asked:
     if document.calibration is not None:
         run = run_of_calibration(_calibration(connection, actor, document.calibration))
         made_of = rows.provenance_of(connection, profile.revision_id) or {}
-        is_same_data = made_of.get("calibration_id") == str(document.calibration)
-        scenario = _scenario(base, document, run.observed.num_gpus)
+        # By what the files hold: the same files sent again are another calibration, but no news.
+        is_same_data = made_of.get("source_digest") == run.run_key
+        scenario = scenario_of(base, document, run.observed.num_gpus)
     else:
         assert document.run is not None  # noqa: S101 - for the type checker: decided above
-        scenario = _scenario(base, document, document.run.num_gpus)
+        scenario = scenario_of(base, document, document.run.num_gpus)
         run = _run_of(document.run, scenario.num_gpus)
     return Asked(
         document=document, profile=profile, scenario=scenario, run=run, is_same_data=is_same_data
@@ -98,14 +99,24 @@ def ask(connection: Connection, actor: Actor, document: BackTestIn) -> Asked:
 
 def computed(asked: Asked) -> Tested:
     """Predict the run and compare; raises `InvalidError` for what takes too long at once."""
-    observed = asked.run.observed
-    inputs = columns_of(asked.scenario)
-    about = EvaluationIn(profile=asked.document.profile, overrides=asked.document.overrides)
+    return compared(asked, predicted_of(asked.document, asked.scenario, asked.run.observed))
+
+
+def predicted_of(document: BackTestIn, scenario: Scenario, observed: Observed) -> Prediction:
+    """What the scenario predicts of such a run; raises `InvalidError` for what takes too long."""
+    inputs = columns_of(scenario)
+    about = EvaluationIn(profile=document.profile, overrides=document.overrides)
     refuse_too_many_draws(inputs, about)
     refuse_long(inputs, about)
     hours = observed.num_steps * observed.step_mean_ms / MS_PER_HOUR
-    predicted = predict(asked.scenario, hours=hours)
-    comparison = compare(observed, predicted, tolerance_fraction=asked.document.tolerance_fraction)
+    return predict(scenario, hours=hours)
+
+
+def compared(asked: Asked, predicted: Prediction) -> Tested:
+    """Hold the run against what was predicted of it."""
+    comparison = compare(
+        asked.run.observed, predicted, tolerance_fraction=asked.document.tolerance_fraction
+    )
     warnings = list(_warnings(asked, predicted))
     if asked.is_same_data:
         # It says how well the model fits, not how well it predicts: nothing for a series.
@@ -116,10 +127,24 @@ def computed(asked: Asked) -> Tested:
 def run_of_calibration(row: Row[Any]) -> Run:
     """A stored calibration as a run; raises `InvalidError` where it tells no step times."""
     findings = msgspec.convert(row.findings, Findings)
+    source = findings.source
+    return Run(
+        name=row.name,
+        observed=observed_in(findings, msgspec.convert(row.options, CalibrationOptions), row.name),
+        num_missing_ranks=max((source.world_size or 0) - source.num_ranks, 0),
+        observed_at=row.created_at,
+        source_key=f"calibration:{row.id}",
+        run_key=row.source_digest,
+        calibration_id=row.id,
+    )
+
+
+def observed_in(findings: Findings, options: CalibrationOptions, name: str) -> Observed:
+    """What timings called `name` tell of a run; raises `InvalidError` without step times."""
     step = findings.step_mean_ms
     if step is None:
         detail = (
-            f"the calibration {row.name!r} tells no step times: send the run, with step_mean_ms, "
+            f"the calibration {name!r} tells no step times: send the run, with step_mean_ms, "
             "instead"
         )
         fault = FieldFault(pointer="/calibration", code="no_step_times", detail=detail)
@@ -128,22 +153,14 @@ def run_of_calibration(row: Row[Any]) -> Run:
     # Of the rank that comes last: where no audit tells what is hidden, all of the transfer counts.
     exposed = overlap.exposed_ms if overlap and overlap.exposed_ms else findings.communication_ms
     slowest = [of_step.slowest_ms for of_step in findings.gaps.steps]
-    return Run(
-        name=row.name,
-        observed=Observed(
-            num_gpus=_num_gpus(row, findings),
-            num_steps=findings.source.num_steps,
-            step_mean_ms=step.value,
-            step_mean_se_ms=_standard_error(step, findings.confidence),
-            load_ms=None if findings.load_ms is None else findings.load_ms.value,
-            slowest_compute_ms=math.fsum(slowest) / len(slowest) if slowest else None,
-            communication_ms=None if exposed is None else exposed.value,
-        ),
-        num_missing_ranks=max((findings.source.world_size or 0) - findings.source.num_ranks, 0),
-        observed_at=row.created_at,
-        source_key=f"calibration:{row.id}",
-        run_key=row.source_digest,
-        calibration_id=row.id,
+    return Observed(
+        num_gpus=_num_gpus(options, findings),
+        num_steps=findings.source.num_steps,
+        step_mean_ms=step.value,
+        step_mean_se_ms=_standard_error(step, findings.confidence),
+        load_ms=None if findings.load_ms is None else findings.load_ms.value,
+        slowest_compute_ms=math.fsum(slowest) / len(slowest) if slowest else None,
+        communication_ms=None if exposed is None else exposed.value,
     )
 
 
@@ -154,9 +171,8 @@ def _calibration(connection: Connection, actor: Actor, calibration_id: UUID) -> 
     return row
 
 
-def _num_gpus(row: Row[Any], findings: Findings) -> int:
+def _num_gpus(options: CalibrationOptions, findings: Findings) -> int:
     """Of the whole job: as was said, or as many as the files have ranks."""
-    options = msgspec.convert(row.options, CalibrationOptions)
     source = findings.source
     ranks = source.world_size or source.num_ranks
     return options.num_gpus or ranks * source.num_gpus_per_rank
@@ -226,7 +242,7 @@ def _faults(observed: Observed) -> Iterator[FieldFault]:
         )
 
 
-def _scenario(base: dict[str, Any], document: BackTestIn, num_gpus: int | None) -> Scenario:
+def scenario_of(base: dict[str, Any], document: BackTestIn, num_gpus: int | None) -> Scenario:
     """The profile at the run's size; raises `InvalidError` with every fault."""
     overrides = document.overrides
     if num_gpus is not None:

@@ -1,11 +1,13 @@
 """Use cases of back-tests: hold a run against its profile, read, list and delete them."""
 
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any
 from uuid import UUID
 
 import msgspec
 
+from service.calibration.findings import Findings
+from service.calibration.options import CalibrationOptions
 from service.calibration.prediction import Prediction
 from service.calibration.run_comparison import Comparison, Observed
 from service.db import back_tests as rows
@@ -26,31 +28,37 @@ from service.jobs.back_test_documents import (
     BackTestPage,
     BackTestSummary,
 )
-from service.jobs.back_test_runs import Asked, Tested, ask, computed
+from service.jobs.back_test_runs import (
+    Tested,
+    ask,
+    compared,
+    computed,
+    observed_in,
+    predicted_of,
+    scenario_of,
+)
 from service.jobs.batch_documents import Notice
 from service.jobs.digests import digest
 from service.jobs.page_tokens import make_token, read_token
 from service.jobs.point_costs import work_of
+from service.jobs.profiles import ResolvedProfile
 from service.model import MODEL_VERSION
 from service.model.grid import build_grid
 from service.model.scenario import full
 
-__all__ = ["ask", "computed", "delete", "list_page", "read", "record_from_calibration", "store"]
+__all__ = [
+    "ask",
+    "computed",
+    "delete",
+    "foretold",
+    "list_page",
+    "read",
+    "record_from_calibration",
+    "store",
+]
 
-# Of a prediction within the transaction that stores a calibration: others wait for it
+# Of a prediction that goes along with a calibration, unasked
 MOST_CORE_S = 1.0
-
-
-class Calibration(Protocol):
-    """Observed timings that are stored."""
-
-    @property
-    def id(self) -> UUID:
-        """Of the row."""
-
-    @property
-    def profile(self) -> str | None:
-        """The revision that they are said to be of."""
 
 
 def store(connection: Connection, actor: Actor, tested: Tested) -> BackTestOut:
@@ -74,26 +82,41 @@ def store(connection: Connection, actor: Actor, tested: Tested) -> BackTestOut:
     return made
 
 
-def record_from_calibration(
-    connection: Connection, actor: Actor, calibration: Calibration
-) -> BackTestOut | None:
-    """Hold stored timings against the revision they are of, in the transaction that stores them.
+def foretold(
+    profile: ResolvedProfile, name: str, options: CalibrationOptions, findings: Findings
+) -> Prediction | None:
+    """What the revision predicts of timings that are not stored yet.
 
-    None where they name no profile, tell no step times, do not fit the profile (more slow GPUs than
-    ranks, say) or would take long to predict: whoever wants to know why asks by
-    `POST /v1/back-tests`.
+    None where they tell no step times, do not fit the profile (more slow GPUs than ranks, say) or
+    would take long to predict: whoever wants to know why asks by `POST /v1/back-tests`.
     """
-    if calibration.profile is None:
-        return None
-    document = BackTestIn(profile=calibration.profile, calibration=calibration.id)
+    document = BackTestIn(profile=f"{profile.slug}@{profile.revision}")
     try:
-        asked = ask(connection, actor, document)
-        if _core_s(asked) > MOST_CORE_S:
+        observed = observed_in(findings, options, name)
+        scenario = scenario_of(profile.defaults, document, observed.num_gpus)
+        if work_of(build_grid(scenario, [], max_points=1)).core_s > MOST_CORE_S:
             return None
-        tested = computed(asked)
+        return predicted_of(document, scenario, observed)
     except InvalidError:
         return None
-    return store(connection, actor, tested)
+
+
+def record_from_calibration(
+    connection: Connection,
+    actor: Actor,
+    calibration_id: UUID,
+    profile: str,
+    predicted: Prediction,
+) -> BackTestOut | None:
+    """Hold timings against what was foretold of them, in the transaction that stores them.
+
+    None where the profile has been archived since.
+    """
+    try:
+        asked = ask(connection, actor, BackTestIn(profile=profile, calibration=calibration_id))
+    except InvalidError:
+        return None
+    return store(connection, actor, compared(asked, predicted))
 
 
 def read(connection: Connection, actor: Actor, test_id: UUID) -> BackTestOut:
@@ -193,7 +216,3 @@ def _summary_fields(row: Row[Any]) -> dict[str, Any]:
     names = (name for name in BackTestSummary.__struct_fields__ if name != "profile")
     fields = {name: getattr(row, name) for name in names}
     return {"profile": f"{row.profile_slug}@{row.profile_revision}", **fields}
-
-
-def _core_s(asked: Asked) -> float:
-    return work_of(build_grid(asked.scenario, [], max_points=1)).core_s

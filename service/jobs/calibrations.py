@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from service.calibration.findings import Findings
 from service.calibration.options import CalibrationOptions
+from service.calibration.prediction import Prediction
 from service.calibration.refusals import Fault, TimingsRefusedError
 from service.db import calibrations as rows
 from service.db.calibrations import CalibrationFilter
@@ -83,8 +84,17 @@ def preview(found: Found) -> CalibrationPreview:
     )
 
 
-def store(connection: Connection, actor: Actor, found: Found) -> CalibrationOut:
-    """Store what was found, and hold the profile that it is of against it."""
+def foretold(found: Found) -> Prediction | None:
+    """What the profile predicts of the timings: None where it is not named, or cannot tell."""
+    if found.profile is None:
+        return None
+    return back_tests.foretold(found.profile, found.name, found.options, found.findings)
+
+
+def store(
+    connection: Connection, actor: Actor, found: Found, predicted: Prediction | None = None
+) -> CalibrationOut:
+    """Store what was found, and hold what the profile predicted of it (`foretold`) against it."""
     findings, profile = found.findings, found.profile
     verdict = findings.overlap.verdict if findings.overlap is not None else None
     healthy = findings.healthy
@@ -119,7 +129,8 @@ def store(connection: Connection, actor: Actor, found: Found) -> CalibrationOut:
         subject=f"calibration/{calibration_id}",
         after=stored,
     )
-    back_tests.record_from_calibration(connection, actor, stored)
+    if stored.profile is not None and predicted is not None:
+        back_tests.record_from_calibration(connection, actor, stored.id, stored.profile, predicted)
     return stored
 
 

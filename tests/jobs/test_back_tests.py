@@ -23,9 +23,9 @@ from service.jobs.back_test_documents import BackTestIn, BackTestOut, DriftOut, 
 from service.jobs.back_test_runs import Run, run_of_calibration
 from service.jobs.calibration_acceptance import accept
 from service.jobs.calibration_documents import AcceptanceIn, CalibrationOut
-from service.jobs.calibrations import store
+from service.jobs.calibrations import foretold, store
 from service.jobs.profile_documents import ProfileIn, RevisionIn
-from service.jobs.profiles import resolve_profile
+from service.jobs.profiles import ResolvedProfile, resolve_profile
 from tests.api.access_keys import new_team
 from tests.api.calibration_tables import findings, found
 from tests.jobs.audit_trails import events
@@ -88,9 +88,15 @@ def the_drift(database: Database, actor: Actor = ACTOR) -> DriftOut:
 
 
 def calibrated(database: Database, *, of_profile: bool = True) -> CalibrationOut:
+    told = found(profile=the_profile(database) if of_profile else None)
+    predicted = foretold(told)
     with database.write() as connection:
-        profile = resolve_profile(connection, ACTOR, SLUG) if of_profile else None
-        return store(connection, ACTOR, found(profile=profile))
+        return store(connection, ACTOR, told, predicted)
+
+
+def the_profile(database: Database) -> ResolvedProfile:
+    with database.read() as connection:
+        return resolve_profile(connection, ACTOR, SLUG)
 
 
 def all_tests(database: Database, actor: Actor = ACTOR) -> list[str]:
@@ -130,12 +136,42 @@ def test_timings_that_no_profile_is_named_for_are_stored_alone(database: Databas
     assert all_tests(database) == []
 
 
+def test_nothing_is_predicted_while_others_wait_for_the_transaction(
+    sqlite_database: Database,
+) -> None:
+    """What was foretold is held against the timings as it is, whatever it says."""
+    a_profile(sqlite_database)
+    told = found(profile=the_profile(sqlite_database))
+    predicted = foretold(told)
+    assert predicted is not None
+    other = msgspec.structs.replace(predicted, step_mean_ms=2 * predicted.step_mean_ms)
+    with sqlite_database.write() as connection:
+        made = store(connection, ACTOR, told, other)
+    with sqlite_database.read() as connection:
+        (row,) = rows.list_back_tests(
+            connection, ACTOR.team_id, BackTestFilter(calibration=made.id), before=None, limit=9
+        )
+    assert row.predicted_step_mean_ms == pytest.approx(2 * STEP, rel=1e-12)
+
+
+def test_a_profile_that_is_archived_meanwhile_costs_no_timings(sqlite_database: Database) -> None:
+    a_profile(sqlite_database)
+    told = found(profile=the_profile(sqlite_database))
+    predicted = foretold(told)
+    with sqlite_database.write() as connection:
+        profile_changes.archive_profile(connection, ACTOR, SLUG, version=1)
+    with sqlite_database.write() as connection:
+        made = store(connection, ACTOR, told, predicted)
+    assert made.profile == "prod@1"
+    assert all_tests(sqlite_database) == []
+
+
 @pytest.mark.parametrize(
     "changes",
     [
         # 12 slow GPUs do not fit into the 8 ranks of the timings
         {"num_gpus": 16, "slow_groups": [{"count": 12, "speed_fraction": 0.7}]},
-        # A second and more of sampling would hold up others in the transaction
+        # A second and more of sampling is more than who sends timings has asked for
         {
             "draws": 100_000,
             "variability": {
@@ -167,6 +203,11 @@ def test_a_revision_made_of_timings_is_not_proved_by_them(sqlite_database: Datab
     assert test.departure is None
     told = the_drift(sqlite_database)
     assert (told.num_runs, told.num_counted, told.state) == (1, 0, "steady")
+    # Nor by the same files that are sent once more
+    again = calibrated(sqlite_database)
+    assert again.profile == "prod@2"
+    told = the_drift(sqlite_database)
+    assert told.num_counted == 0
 
 
 def run_of(options: dict[str, Any] | None = None, **changes: Any) -> Run:
