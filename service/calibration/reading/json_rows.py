@@ -1,5 +1,6 @@
 """Plain tables as JSON Lines: one flat object a line, read by blocks of lines."""
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -23,9 +24,12 @@ from service.calibration.reading.text_blocks import blocks, line_of_text
 from service.calibration.refusals import refused
 from service.calibration.timings import BoolArray, FloatArray, IntArray
 
-# Names are taken from so many lines; a column that comes later is not read.
+# Names are taken from so many lines first, which mostly are all there are.
 _NUM_SAMPLED: Final = 1_000
+_NEW_NAME: Final = re.compile("Object contains unknown field")
 _LARGEST: Final = 2**63 - 1
+_OBJECT: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_UNDECODABLE: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
 def read_json_lines(file: OpenFile, number: int, table: Table) -> int:
@@ -33,17 +37,13 @@ def read_json_lines(file: OpenFile, number: int, table: Table) -> int:
 
     Raises TimingsRefusedError, and what `Table.add` raises.
     """
-    num_rows, columns, decoder = 0, None, None
+    num_rows, reader = 0, _Reader(file)
     for block in blocks(file):
         lines = [line for line in block.split(b"\n") if line.strip()]
         if not lines:
             continue
-        if columns is None or decoder is None:
-            columns = columns_of(_names(lines, file), file.name)
-            table.begin(columns)
-            decoder = msgspec.json.Decoder(_row_type(columns))
         place = Place(number, num_rows)
-        rows = _decoded(lines, decoder, place.row)
+        rows, columns = reader.rows(lines, place.row, table)
         table.add(place, _columns(rows, columns, table, place.row), columns)
         num_rows += len(rows)
     return num_rows
@@ -54,22 +54,54 @@ def line_of(file: OpenFile, row: int) -> int:
     return line_of_text(file, row)
 
 
-def _names(lines: Sequence[bytes], file: OpenFile) -> list[str]:
-    names: dict[str, None] = {}
-    for line in lines[:_NUM_SAMPLED]:
+class _NewNameError(BadRowError):
+    """A row has a name that none of the lines had from which the columns were taken."""
+
+
+class _Reader:
+    """Decodes the lines of a file; a name that is met later adds to its columns."""
+
+    def __init__(self, file: OpenFile) -> None:
+        self._file = file
+        self._names: dict[str, None] = {}
+
+    def rows(
+        self, lines: Sequence[bytes], first: int, table: Table
+    ) -> tuple[list[Any], TableColumns]:
+        """The rows of some lines, the first of which is row `first`, and the columns they have."""
+        if not self._names:
+            self._take(lines[:_NUM_SAMPLED], table)
         try:
-            found = msgspec.json.decode(line, type=dict[str, msgspec.Raw])
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            return _decoded(lines, self._decoder, first), self._columns
+        except _NewNameError:
+            self._take(lines, table)
+        return _decoded(lines, self._decoder, first), self._columns
+
+    def _take(self, lines: Sequence[bytes], table: Table) -> None:
+        """Also the columns of these lines."""
+        self._names.update(_names(lines))
+        if not self._names:
+            raise refused(
+                "unreadable_file",
+                f"the first line, {shown(lines[0].decode('utf-8', 'replace'))}, is no JSON object",
+                file=self._file.name,
+                line=1,
+            )
+        self._columns = columns_of(list(self._names), self._file.name)
+        self._decoder = msgspec.json.Decoder(_row_type(self._columns))
+        table.begin(self._columns)
+
+
+def _names(lines: Sequence[bytes]) -> dict[str, None]:
+    """Those of the lines before one that is no object."""
+    names: dict[str, None] = {}
+    for line in lines:
+        try:
+            found = _OBJECT.decode(line)
+        except _UNDECODABLE:
             break
         names.update(dict.fromkeys(found))
-    if not names:
-        raise refused(
-            "unreadable_file",
-            f"the first line, {shown(lines[0].decode('utf-8', 'replace'))}, is no JSON object",
-            file=file.name,
-            line=1,
-        )
-    return list(names)
+    return names
 
 
 def _row_type(columns: TableColumns) -> type[Struct]:
@@ -80,20 +112,32 @@ def _row_type(columns: TableColumns) -> type[Struct]:
     ]
     fields += [(FLAG, bool | None, None)] if columns.has_flag else []
     fields += [(WORLD, int | None, None)] if columns.has_world else []
-    return msgspec.defstruct("TableRow", fields, gc=False)
+    # Whatever is not read has a field, too: a name without one is new.
+    others = {f"other_{place}": name for place, name in enumerate(columns.left_out)}
+    fields += [(field, msgspec.Raw, msgspec.Raw()) for field in others]
+    return msgspec.defstruct(
+        "TableRow", fields, gc=False, rename=others, forbid_unknown_fields=True
+    )
 
 
 def _decoded(lines: Sequence[bytes], decoder: msgspec.json.Decoder[Any], first: int) -> list[Any]:
     rows: list[Any] = []
     try:
         rows.extend(map(decoder.decode, lines))
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+    except _UNDECODABLE as error:
         line = lines[len(rows)]
-        raise BadRowError(first + len(rows), "bad_value", _reason(error, line)) from None
+        kind = _NewNameError if _NEW_NAME.match(str(error)) else BadRowError
+        raise kind(first + len(rows), "bad_value", _reason(error, line)) from None
     return rows
 
 
 def _reason(error: Exception, line: bytes) -> str:
+    if _NEW_NAME.match(str(error)):
+        # Its value may be what is wrong.
+        try:
+            _OBJECT.decode(line)
+        except _UNDECODABLE as of_value:
+            error = of_value
     if isinstance(error, RecursionError):
         return "the JSON is nested too deeply"
     if b"NaN" in line or b"Infinity" in line:

@@ -75,6 +75,47 @@ def test_the_first_lines_tell_the_columns() -> None:
     assert found.code == "unknown_column"
 
 
+def rows_until(num_steps: int, more: bytes = b"") -> bytes:
+    line = b'{"step":%d,"rank":0,"compute_ms":%d' + more + b"}\n"
+    return b"".join(line % (step, 1 + step % 7) for step in range(num_steps))
+
+
+def test_a_column_that_comes_late_is_read() -> None:
+    """In the first block of text, and in a later one."""
+    for num_steps in (1_500, 150_000):
+        late = b'{"step":%d,"rank":0,"compute_ms":5,"communication_ms":%d,"mood":[1]}\n'
+        timings = read(rows_until(num_steps) + late % (num_steps, 3) + late % (num_steps + 1, 4))
+        assert timings.communication_ms is not None
+        assert timings.communication_ms[-2:, 0].tolist() == [3, 4]
+        assert np.isnan(timings.communication_ms[:-2]).all()
+        assert timings.compute_ms[-3:, 0].tolist() == [1 + (num_steps - 1) % 7, 5, 5]
+        assert timings.warnings[0].detail == "columns that are not read: 'mood'"
+
+
+@pytest.mark.parametrize(
+    ("more", "code", "said"),
+    [
+        (b'"comunication_ms":3', "unknown_column", "is communication_ms meant?"),
+        (b'"load":3', "unknown_column", "a time needs its unit"),
+        (b'"compute_s":3', "unknown_column", "compute is there in two units"),
+        (b'"communication_ms":-1', "sentinel_value", "communication_ms is -1"),
+        (b'"x":1,"step_ms":"a"', "bad_value", "got `str` - at `$.step_ms`"),
+    ],
+)
+def test_so_its_name_and_its_values_are_checked(more: bytes, code: str, said: str) -> None:
+    row = b'{"step":1500,"rank":0,"compute_ms":5,%s}\n' % more
+    for after in (b"", rows_until(3).replace(b'"step":', b'"step":9999')):
+        found = faults(rows_until(1_500) + row + after)[0]
+        assert found.code == code
+        assert said in found.detail
+        assert found.line in {None, 1_501}
+
+
+def test_a_name_that_is_never_met_before_a_broken_line_is_no_column() -> None:
+    found = fault(rows_until(1_200) + b'{"step":1\n{"step":7000,"x":1}\n')
+    assert (found.code, found.line) == ("bad_value", 1_201)
+
+
 def test_blocks_end_anywhere() -> None:
     lines = [
         b'{"step":%d,"rank":0,"compute_ms":%d}\n' % (step, 1 + step % 7) for step in range(150_000)
