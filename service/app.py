@@ -48,7 +48,7 @@ from service.api import (
     webhook_endpoints,
 )
 from service.api.batch_watch import BatchWatch
-from service.api.calibrations import READINGS_AT_ONCE
+from service.api.calibrations import reading_turns
 from service.api.contract import ApiRequest, ApiResponse
 from service.api.edge import GuardedApp
 from service.api.gate import AccessGate
@@ -133,7 +133,7 @@ def create_app(settings: Settings, database: Database | None = None) -> Litestar
     async def serving(_app: Litestar) -> AsyncIterator[None]:
         configure_logs(settings.log_level)
         app.state.turns = Turns()
-        app.state.reading_turns = Turns(at_once=READINGS_AT_ONCE, instead="")
+        app.state.reading_turns = reading_turns()
         await anyio.to_thread.run_sync(spool.sweep)
         app.state.queue_watch = QueueWatch(opened)
         await app.state.gate.authenticator.warn_if_open()

@@ -29,8 +29,8 @@ BACK_TEST_EXAMPLES: Final[dict[str, Any]] = {
     "a run of 20 000 steps": {
         "profile": "example-h100",
         "run": {
-            "name": "llm-2026-11-29",
-            "observed_at": "2026-11-29T06:00:00Z",
+            "name": "llm-2025-11-29",
+            "observed_at": "2025-11-29T06:00:00Z",
             "num_gpus": 256,
             "num_steps": 20000,
             "step_mean_ms": 418.3,
@@ -40,8 +40,8 @@ BACK_TEST_EXAMPLES: Final[dict[str, Any]] = {
     "with its phases, at a tolerance of 2 %": {
         "profile": "example-h100@1",
         "run": {
-            "name": "llm-2026-11-30",
-            "observed_at": "2026-11-30T06:00:00Z",
+            "name": "llm-2025-11-30",
+            "observed_at": "2025-11-30T06:00:00Z",
             "num_steps": 20000,
             "step_mean_ms": 437.2,
             "step_p50_ms": 436.5,

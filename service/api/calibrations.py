@@ -25,6 +25,7 @@ from service.api.upload_paths import CALIBRATIONS
 from service.api.uploads import received_files
 from service.calibration.findings import Findings
 from service.calibration.options import CalibrationOptions
+from service.calibration.reading.limits import DEFAULT_LIMITS
 from service.calibration.refusals import TimingsRefusedError
 from service.db.calibrations import CalibrationFilter
 from service.db.engine import Connection
@@ -55,8 +56,21 @@ EXAMPLE: dict[str, Any] = {
     "take": ["num_gpus", "compute_ms"],
     "scenario": {"load_ms": 30, "communication": {"kind": "fixed", "allreduce_ms": 80}},
 }
-# While it is read nothing else is computed for its caller; two readings take two cores.
+# While it is read nothing else is read for its caller; two readings take two cores.
 READINGS_AT_ONCE = 2
+
+
+def reading_turns() -> Turns:
+    """Files that came are worth a wait as long as those before them may take at the longest.
+
+    How many there can be is bounded where they come in (uploads.UploadSlots).
+    """
+    return Turns(
+        DEFAULT_LIMITS.elapsed_s,
+        at_once=READINGS_AT_ONCE,
+        before="files of other uploads have been read",
+        instead=", or read them where they are: trainard calibrate",
+    )
 
 
 class CalibrationQuery(CalibrationOptions, frozen=True, kw_only=True):

@@ -32,9 +32,15 @@ class Turns:
     """Who computes beside the event loop now, and who waits."""
 
     def __init__(
-        self, wait_s: float = MOST_WAIT_S, *, at_once: int = AT_ONCE, instead: str = BATCH_INSTEAD
+        self,
+        wait_s: float = MOST_WAIT_S,
+        *,
+        at_once: int = AT_ONCE,
+        before: str = "other questions have been computed",
+        instead: str = BATCH_INSTEAD,
     ) -> None:
         self._wait_s = wait_s
+        self._before = before
         self._instead = instead
         self._all = anyio.CapacityLimiter(at_once)
         self._all_brief = anyio.CapacityLimiter(BRIEF_AT_ONCE)
@@ -70,9 +76,8 @@ class Turns:
             await _acquired(limiter, gone)
         if waiting.cancelled_caught:
             raise OverLimitError(
-                f"other questions have been computed for {self._wait_s:g} s; ask again later"
-                + self._instead,
-                retry_after_s=max(1, round(self._wait_s)),
+                f"{self._before} for {self._wait_s:g} s; ask again later{self._instead}",
+                retry_after_s=max(1, round(min(self._wait_s, MOST_WAIT_S))),
             )
         try:
             yield

@@ -59,7 +59,7 @@ def _run_options(function: Function) -> Function:
     "--observed-at",
     callback=moment_option,
     metavar="MOMENT",
-    help="When it ran, e.g. `2026-11-29T06:00:00Z`. Default: now.",
+    help="When it ran, e.g. `2025-11-29T06:00:00Z`. Default: now.",
 )
 @click.option("--calibration", type=click.UUID, metavar="ID", help="Stored timings, not a run.")
 @click.option(

@@ -7,10 +7,29 @@ from uuid import UUID
 
 import uuid_utils.compat
 from msgspec import Struct
-from sqlalchemy import Connection, Row, and_, delete, insert, or_, select, update
+from sqlalchemy import (
+    Connection,
+    Row,
+    Select,
+    Uuid,
+    and_,
+    cast,
+    delete,
+    func,
+    insert,
+    or_,
+    select,
+    update,
+)
 
 from service.db.name_search import contains
-from service.db.tables import calibration, team, utc_now
+from service.db.tables import (
+    calibration,
+    cluster_profile,
+    cluster_profile_revision,
+    team,
+    utc_now,
+)
 
 ACCEPTED = "accepted"
 PROPOSED = "proposed"
@@ -71,7 +90,8 @@ def list_calibrations(
         )
     if wanted.profile is not None:
         of_profile = columns.profile_slug == wanted.profile
-        query = query.where(or_(of_profile, columns.accepted_slug == wanted.profile))
+        made = _made_into(team_id, wanted.profile)
+        query = query.where(or_(of_profile, columns.id.in_(made)))
     if wanted.state is not None:
         query = query.where(columns.state == wanted.state)
     if wanted.name_contains is not None:
@@ -82,6 +102,19 @@ def list_calibrations(
         query = query.where(columns.created_at < wanted.created_before)
     query = query.order_by(columns.created_at.desc(), columns.id.desc()).limit(limit)
     return list(connection.execute(query))
+
+
+def _made_into(team_id: UUID, slug: str) -> Select[tuple[UUID]]:
+    """Calibrations that a revision of the profile was made of: each may be behind several."""
+    of = cluster_profile_revision.c
+    # Without hyphens both databases read it as an id
+    text = func.replace(of.provenance["calibration_id"].as_string(), "-", "")
+    return (
+        select(cast(text, Uuid))
+        .join(cluster_profile, cluster_profile.c.id == of.profile_id)
+        .where(cluster_profile.c.team_id == team_id, cluster_profile.c.slug == slug)
+        .where(of.provenance.is_not(None))
+    )
 
 
 def accept_calibration(

@@ -26,6 +26,8 @@ from service.jobs.batch_documents import (
 )
 from service.jobs.documents import MAX_NUMBER
 
+# As of timings that are fitted: below a microsecond the unit is another
+LEAST_STEP_MS = 0.001
 Tolerance = Annotated[
     float,
     Meta(
@@ -44,7 +46,12 @@ class RunIn(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     name: Annotated[Name, Meta(description="Once of each revision, such as the job's id.")]
     num_steps: Annotated[int, Meta(ge=1, le=MAX_NUMBER, description="Completed steps.")]
     step_mean_ms: Annotated[
-        Ms, Meta(description="Wall-clock time of all its steps over their number.")
+        float,
+        Meta(
+            ge=LEAST_STEP_MS,
+            le=1e12,
+            description="Wall-clock time of all its steps over their number.",
+        ),
     ]
     num_gpus: (
         Annotated[int, Meta(ge=1, le=10_000_000, description="Default: what the scenario says.")]
@@ -55,8 +62,8 @@ class RunIn(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             datetime,
             Meta(
                 tz=True,
-                description="When it ran, such as its start: runs drift in this order. Default: "
-                "now.",
+                description="When it ran, such as its start: runs drift in this order. Not in the "
+                "future. Default: now.",
                 examples=["2026-11-29T00:00:00Z"],
             ),
         ]

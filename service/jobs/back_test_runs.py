@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from statistics import NormalDist
 from typing import Any, Final
 from uuid import UUID
@@ -29,8 +29,10 @@ from service.model.fields import Scenario
 from service.model.problems import InvalidScenario
 from service.model.scenario import apply_overrides, decode_scenario
 
-# Of its steps by its GPUs: what rounding may take off the GPU-hours of a run
+# What rounding may take off one number of a run that is held against others
 ROUNDED: Final = 0.999
+# Of clocks that are set wrongly, and days that have begun elsewhere
+AHEAD: Final = timedelta(days=1)
 
 
 class Run(Struct, frozen=True, kw_only=True):
@@ -198,7 +200,7 @@ def _run_of(run: RunIn, num_gpus: int) -> Run:
         slowest_compute_ms=run.slowest_compute_ms,
         communication_ms=run.communication_ms,
     )
-    faults = list(_faults(observed))
+    faults = [*_faults(observed), *_moment_faults(run.observed_at)]
     if faults:
         raise InvalidError(faults[0].detail, errors=faults)
     return Run(
@@ -218,28 +220,56 @@ def _in_utc(moment: datetime | None) -> datetime:
         return moment.astimezone(UTC)
     except OverflowError:
         detail = f"{moment} is beyond the calendar"
-        fault = FieldFault(pointer="/run/observed_at", code="beyond_calendar", detail=detail)
-        raise InvalidError(detail, errors=[fault]) from None
+        raise InvalidError(
+            detail, errors=[_fault("observed_at", "beyond_calendar", detail)]
+        ) from None
+
+
+def _moment_faults(moment: datetime | None) -> Iterator[FieldFault]:
+    """A mistyped year would keep a run the last of the series, whatever comes after it."""
+    now = datetime.now(UTC)
+    if moment is not None and _in_utc(moment) > now + AHEAD:
+        detail = (
+            f"observed_at is {moment}, but it is {now:%Y-%m-%d %H:%M} UTC: it cannot have run yet"
+        )
+        yield _fault("observed_at", "in_the_future", detail)
 
 
 def _faults(observed: Observed) -> Iterator[FieldFault]:
     """What cannot be true of one run."""
+    mean = observed.step_mean_ms
+    for name in ("load_ms", "slowest_compute_ms", "communication_ms"):
+        phase = getattr(observed, name)
+        if phase is not None and phase * ROUNDED > mean:
+            detail = f"{name} is {phase}, but the whole step is {mean}: it waits for no part longer"
+            yield _fault(name, "longer_than_step", detail)
+    # Steps take no negative time, so that those beyond a quantile alone make up some of the mean.
+    for name, beyond in (("step_p50_ms", 0.5), ("step_p95_ms", 0.05)):
+        quantile = getattr(observed, name)
+        if quantile is not None and quantile * beyond * ROUNDED > mean:
+            detail = (
+                f"{name} is {quantile}, but step_mean_ms is {mean}: the {beyond:.0%} of the steps "
+                "that are longer would take more than all"
+            )
+            yield _fault(name, "beyond_mean", detail)
     low, high = observed.step_p50_ms, observed.step_p95_ms
     if low is not None and high is not None and low > high:
-        yield FieldFault(
-            pointer="/run/step_p95_ms",
-            code="quantiles_fall",
-            detail=f"step_p95_ms is {high}, but step_p50_ms is {low}: half of the steps cannot be "
-            "shorter than more than 95 % of them",
+        detail = (
+            f"step_p95_ms is {high}, but step_p50_ms is {low}: half of the steps cannot be shorter "
+            "than more than 95 % of them"
         )
-    of_steps = observed.num_gpus * observed.num_steps * observed.step_mean_ms / MS_PER_HOUR
+        yield _fault("step_p95_ms", "quantiles_fall", detail)
+    of_steps = observed.num_gpus * observed.num_steps * mean / MS_PER_HOUR
     if observed.gpu_hours is not None and observed.gpu_hours < of_steps * ROUNDED:
-        yield FieldFault(
-            pointer="/run/gpu_hours",
-            code="fewer_than_steps",
-            detail=f"gpu_hours is {observed.gpu_hours}, but {observed.num_steps} steps of "
-            f"{observed.step_mean_ms} ms on {observed.num_gpus} GPUs take {of_steps:.6g}",
+        detail = (
+            f"gpu_hours is {observed.gpu_hours}, but {observed.num_steps} steps of {mean} ms on "
+            f"{observed.num_gpus} GPUs take {of_steps:.6g}"
         )
+        yield _fault("gpu_hours", "fewer_than_steps", detail)
+
+
+def _fault(field: str, code: str, detail: str) -> FieldFault:
+    return FieldFault(pointer=f"/run/{field}", code=code, detail=detail)
 
 
 def scenario_of(base: dict[str, Any], document: BackTestIn, num_gpus: int | None) -> Scenario:

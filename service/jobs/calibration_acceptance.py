@@ -87,7 +87,7 @@ def _revised(
         slug,
         revision,
         version=document.profile_version,
-        provenance=_provenance(calibration, document, taken),
+        provenance=_provenance(calibration, current.defaults, document, taken),
     )
 
 
@@ -121,7 +121,7 @@ def _made(
         defaults=_defaults({}, document, taken),
     )
     return create_profile(
-        connection, actor, profile, provenance=_provenance(calibration, document, taken)
+        connection, actor, profile, provenance=_provenance(calibration, {}, document, taken)
     )
 
 
@@ -198,21 +198,28 @@ def _over(parts: Sequence[str], paths: Sequence[str]) -> str | None:
 
 
 def _provenance(
-    calibration: CalibrationOut, document: AcceptanceIn, taken: Mapping[str, Any]
+    calibration: CalibrationOut,
+    base: Mapping[str, Any],
+    document: AcceptanceIn,
+    taken: Mapping[str, Any],
 ) -> RevisionProvenance:
     """Where the revision comes from: the paths that are as the calibration proposed them."""
-    put_over = document.scenario or {}
-    paths = [
-        path
-        for path in taken
-        if not any(path == over or path.startswith(f"{over}.") for over in put_over)
-    ]
+    made = apply_overrides(apply_overrides(base, taken), document.scenario or {})
+    paths = [path for path, value in taken.items() if _lies_at(made, path) == value]
     return RevisionProvenance(
         calibration_id=calibration.id,
         calibration_name=calibration.name,
         source_digest=calibration.source_digest,
         paths=paths,
     )
+
+
+def _lies_at(scenario: Mapping[str, Any], path: str) -> Any:
+    """None where an override has taken away what the path leads through."""
+    found: Any = scenario
+    for part in path.split("."):
+        found = found.get(part) if isinstance(found, Mapping) else None
+    return found
 
 
 def _fault(pointer: str, code: str, detail: str) -> InvalidError:

@@ -9,8 +9,7 @@ from contextlib import contextmanager
 import uvicorn
 from litestar import Litestar
 
-from service.api.calibrations import READINGS_AT_ONCE
-from service.api.turns import Turns
+from service.api.calibrations import reading_turns
 from service.app import create_app
 from service.cli.bounded_protocol import protocol_within
 from service.cli.graceful_server import GracefulServer
@@ -40,7 +39,7 @@ def served(
     thread.start()
     try:
         wait_until(lambda: server.started)
-        app.state.reading_turns = Turns(at_once=READINGS_AT_ONCE)
+        app.state.reading_turns = reading_turns()
         yield f"http://127.0.0.1:{listener.getsockname()[1]}", app
     finally:
         server.should_exit = True

@@ -31,7 +31,7 @@ def profile(client: Client) -> None:
 
 def held(client: Client, name: str = "run", day: int = 1, **run: Any) -> dict[str, Any]:
     told = {"num_steps": 20_000, "step_mean_ms": STEP, "step_sd_ms": 6.0, **run}
-    moment = f"2026-11-{day:02}T00:00:00Z"
+    moment = f"2025-11-{day:02}T00:00:00Z"
     body = {"profile": "prod", "run": {"name": name, "observed_at": moment, **told}}
     answer = client.post(PATH, json=body)
     assert answer.status_code == 201, answer.text
@@ -130,6 +130,14 @@ def test_the_same_request_again_is_answered_with_the_same_record(client: Client)
         ({"overrides": {"load_ms": -1}}, "/overrides/load_ms", "out_of_range"),
         ({"tolerance_fraction": 0}, "/tolerance_fraction", "out_of_range"),
         ({"run": {"step_p50_ms": 9, "step_p95_ms": 8}}, "/run/step_p95_ms", "quantiles_fall"),
+        ({"run": {"step_p50_ms": 863}}, "/run/step_p50_ms", "beyond_mean"),
+        ({"run": {"step_p95_ms": 8630}}, "/run/step_p95_ms", "beyond_mean"),
+        *(
+            ({"run": {name: 432}}, f"/run/{name}", "longer_than_step")
+            for name in ("load_ms", "slowest_compute_ms", "communication_ms")
+        ),
+        ({"run": {"observed_at": "2999-01-01T00:00:00Z"}}, "/run/observed_at", "in_the_future"),
+        ({"run": {"step_mean_ms": 0.0009}}, "/run/step_mean_ms", "out_of_range"),
         ({"run": {"gpu_hours": 0.0001}}, "/run/gpu_hours", "fewer_than_steps"),
         ({"run": {"step_mean_ms": 0}}, "/run/step_mean_ms", "out_of_range"),
         (
@@ -176,8 +184,8 @@ def test_the_list_is_paged_and_filtered(client: Client) -> None:
     assert names("run=run%202") == ["run 2"]
     assert names("profile=other") == []
     assert names(f"calibration={uuid4()}") == []
-    assert names("observed_after=2026-11-05T00:00:00Z") == ["run 7", "run 6"]
-    assert names("observed_before=2026-11-03T00:00:00Z&profile=prod") == ["run 2", "run 1"]
+    assert names("observed_after=2025-11-05T00:00:00Z") == ["run 7", "run 6"]
+    assert names("observed_before=2025-11-03T00:00:00Z&profile=prod") == ["run 2", "run 1"]
     token = client.get(f"{PATH}?page_size=2").json()["next_page_token"]
     assert client.get(f"{PATH}?verdict=parted&page_token={token}").status_code == 400
 
@@ -198,7 +206,7 @@ def test_a_drift_is_told_and_ends_with_a_deleted_mistake(client: Client) -> None
     assert "calibrate anew" in found["what_to_do"]
     asked = client.post("/v1/evaluations", json={"profile": "prod"}).json()
     assert [notice["code"] for notice in asked["warnings"]] == ["profile_drifted"]
-    assert "since 'bad' of 2026-11-02: their steps take 8.0% more" in asked["warnings"][0]["detail"]
+    assert "since 'bad' of 2025-11-02: their steps take 8.0% more" in asked["warnings"][0]["detail"]
     inline = client.post("/v1/evaluations", json={"scenario": SCENARIO}).json()
     assert inline["warnings"] == []
     path = f"{PATH}/{mistake['id']}"

@@ -58,7 +58,7 @@ def test_a_run_that_agrees(trainard: Program, address: str, slug: str) -> None:
 def test_a_run_that_has_parted_fails_only_where_asked(
     trainard: Program, address: str, slug: str
 ) -> None:
-    phases = ("--communication-ms", "130", "--observed-at", "2026-11-29T06:00:00Z")
+    phases = ("--communication-ms", "130", "--observed-at", "2025-11-29T06:00:00Z")
     shown = held(trainard, address, slug, "bad", 500, *phases)
     assert shown.returncode == 0
     assert "parted" in shown.stdout
@@ -86,14 +86,14 @@ def test_the_list_and_the_drift(trainard: Program, address: str, slug: str) -> N
     assert trainard(*ask, "--list").stdout == "There are no back-tests.\n"
     assert "no run has been held" in trainard(*ask, "--drift", "--fail-if-parted").stdout
     for day, factor in enumerate([1, 1.08, 1.09], start=1):
-        moment = f"2026-11-{day:02}T00:00:00Z"
+        moment = f"2025-11-{day:02}T00:00:00Z"
         held(trainard, address, slug, f"run {day}", STEP * factor, "--observed-at", moment)
     listed = trainard(*ask, "--list").stdout.splitlines()
     assert [line.split("run ")[1][0] for line in listed[2:]] == ["3", "2", "1"]
     assert "+9.00" in listed[2]
     shown = trainard(*ask, "--drift", "--fail-if-parted")
     assert shown.returncode == 3
-    assert "since 'run 2' of 2026-11-02" in shown.stdout
+    assert "since 'run 2' of 2025-11-02" in shown.stdout
     assert "What to do: calibrate anew" in shown.stdout
     found = json.loads(trainard(*ask, "--drift", "--format", "json").stdout)
     assert [run["run_name"] for run in found["runs"]] == ["run 1", "run 2", "run 3"]

@@ -32,7 +32,7 @@ from tests.jobs.audit_trails import events
 from tests.jobs.batch_bodies import ACTOR, item, submit
 from tests.jobs.report_bodies import batch, make
 
-FIRST = datetime(2026, 11, 1, tzinfo=UTC)
+FIRST = datetime(2025, 11, 1, tzinfo=UTC)
 SLUG = "prod"
 # 1 of 8 GPUs at 0.7, as in the table of timings: 300 / 0.7 + 80 = 508.571 ms
 SCENARIO: dict[str, Any] = {

@@ -226,11 +226,50 @@ def test_what_is_written_over_it_is_the_writers(database: Database) -> None:
     assert revision.defaults["slow_groups"] == []
     assert revision.defaults["variability"]["common"] is not None
     assert revision.provenance is not None
-    assert revision.provenance.paths == ["compute_ms", "variability.transient", "communication"]
+    assert revision.provenance.paths == ["compute_ms", "variability.transient"]
     with database.write() as connection:
         by_hand = RevisionIn(name="P", gpu_type="H100", defaults=DEFAULTS)
         after = revise_profile(connection, ACTOR, "prod", by_hand, version=2)
     assert after.provenance is None
+
+
+@pytest.mark.parametrize(
+    ("scenario", "gone"),
+    [
+        ({"variability.transient.cv": 0.2}, ["variability.transient"]),
+        ({"slow_groups.0.count": 2}, ["slow_groups"]),
+        ({"communication.allreduce_ms": 85}, ["communication"]),
+        ({"variability.transient": None}, ["variability.transient"]),
+        # That there is no common part is what is proposed
+        (
+            {"variability": {}},
+            ["variability.persistent", "variability.transient", "variability.autocorrelation"],
+        ),
+        ({"load_ms": 5}, []),
+    ],
+)
+def test_what_is_changed_beneath_it_is_the_writers_too(
+    sqlite_database: Database, scenario: dict[str, Any], gone: list[str]
+) -> None:
+    made = stored(sqlite_database, ACTOR)
+    revision = accepted(
+        sqlite_database, made, new_profile=NEW, scenario={"load_ms": 30, **scenario}
+    )
+    assert revision.provenance is not None
+    proposed = made.findings.proposal.overrides
+    assert set(gone) <= set(proposed)
+    assert revision.provenance.paths == [path for path in proposed if path not in gone]
+
+
+def test_what_is_written_over_it_as_it_was_is_still_of_the_timings(
+    sqlite_database: Database,
+) -> None:
+    made = stored(sqlite_database, ACTOR)
+    proposed = made.findings.proposal.overrides
+    same = {"compute_ms": proposed["compute_ms"], "load_ms": 30}
+    revision = accepted(sqlite_database, made, new_profile=NEW, scenario=same)
+    assert revision.provenance is not None
+    assert revision.provenance.paths == list(proposed)
 
 
 def test_several_profiles_may_come_from_one(database: Database) -> None:
@@ -243,6 +282,12 @@ def test_several_profiles_may_come_from_one(database: Database) -> None:
     after = read(database, made.id)
     assert after.accepted_as is not None
     assert (after.accepted_as.slug, after.version) == ("other", 3)
+    # It is found by either, and by a later revision of one
+    accepted(database, made, profile="other", profile_version=1)
+    stored(database, ACTOR, "of none")
+    for slug in ("prod", "other"):
+        assert names(database, profile=slug) == [made.name]
+    assert names(database, profile="absent") == []
 
 
 NO_PROFILE = {"profile": "absent"}
