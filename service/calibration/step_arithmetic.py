@@ -17,6 +17,7 @@ from service.calibration.options import PositiveMs
 from service.calibration.refusals import Fault, TimingsRefusedError
 
 SURE: Final = 4.0
+_ROUND_OFF: Final = 1e-9
 """Standard errors by which figures must contradict one another before they are refused."""
 
 Ms = Annotated[float, Meta(ge=0, le=1e9)]
@@ -112,7 +113,7 @@ class StepArithmetic(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 def refuse_contradictions(observed: StepArithmetic) -> None:
     """Refuse what no step can be; raises `TimingsRefusedError` with every reason."""
     faults = []
-    step = observed.step_ms + SURE * observed.step_sd_ms
+    step = observed.step_ms * (1 + _ROUND_OFF) + SURE * observed.step_sd_ms
     if observed.compute_ms - SURE * observed.compute_sd_ms > step:
         faults.append(
             _impossible(

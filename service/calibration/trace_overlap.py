@@ -151,6 +151,9 @@ def _ends(
 
 
 def _communication(found: Transfers, least: FloatArray, confidence: float) -> Estimate:
+    if not (_is_partly_seen(found) or np.all(found.is_symmetric)):
+        # The step waits for those of different groups that transfer for longest.
+        return mean_estimate(np.nanmax(found.transfer_ms, axis=1), confidence)
     most = mean_estimate(np.nanmean(found.transfer_ms, axis=1), confidence)
     if not _is_partly_seen(found):
         return most

@@ -49,8 +49,9 @@ def transfers_of(collectives: Collectives, num_ranks: int) -> Transfers:
 
     Kernels of one step, name (with process group) and order among those of that name are one
     collective. Where ranks have different numbers of one name in a step (sending and receiving
-    between the stages of a pipeline), order does not tell which belong together: each kernel is
-    then only known to transfer for no longer than it takes.
+    between the stages of a pipeline), or where more ranks have it than its group has members, order
+    does not tell which belong together: each kernel is then only known to transfer for no longer
+    than it takes.
     """
     key, seen, is_even = _matched(collectives)
     duration = collectives.duration_ms
@@ -59,6 +60,8 @@ def transfers_of(collectives: Collectives, num_ranks: int) -> Transfers:
     np.minimum.at(shortest, key, duration)
     members = np.zeros(num_keys, np.int64)
     np.maximum.at(members, key, collectives.members)
+    # More ranks than a group has: several groups share the name, and none of them is told apart.
+    is_even &= (members == 0) | (seen <= members)
     is_certain = is_even & (seen >= np.where(members > 0, members, num_ranks))
     transfer = np.where(is_even[key], shortest[key], duration)
     exposed = transfer - _beside(collectives, transfer)

@@ -264,6 +264,18 @@ def test_any_size_that_is_taken_is_computed_with(
     assert 0 <= found.hidden_share.low <= found.hidden_share.high <= 1
 
 
+def test_figures_that_differ_by_round_off_are_equal() -> None:
+    """Sums of the same numbers in another order: compute and step of hidden communication."""
+    observed = StepArithmetic(
+        load_ms=0,
+        compute_ms=405.66111431340454,
+        communication_ms=80,
+        step_ms=405.6611143134045,
+        load_is_prefetched=False,
+    )
+    assert audit_arithmetic(observed).verdict == "overlaps"
+
+
 @pytest.mark.parametrize(
     ("changed", "fields"),
     [

@@ -225,9 +225,27 @@ def test_groups_of_different_ranks_have_every_ranks_share_inside() -> None:
     assert (found.hidden_share.low, found.hidden_share.high) == (0, 1)
     assert found.verdict == "cannot_tell"
     assert any("different collectives" in reason for reason in found.reasons)
+    # One kernel each: the transfer of 10 ms is that of all
+    assert found.communication_ms is not None
+    assert found.communication_ms.value == pytest.approx(10)
     # Where the group's size is not known, the other two ranks may be missing from it
     unknown = replace(both, members=np.zeros(16, np.int64))
     assert audit(with_collectives(unknown, 4)).wait_ms is None
+
+
+def test_the_step_waits_for_the_group_that_transfers_for_longest() -> None:
+    """Two pairs of ranks, of 10 and of 2 ms; without names nothing tells which rank is of which."""
+    kernels = one_kernel([[10, 11, 3, 2]] * 4, [[(10, 0), (11, 0), (3, 0), (2, 0)]] * 4)
+    pairs = replace(kernels, members=np.full(16, 2))
+    named = tuple(f"nccl of group {rank // 2}" for rank in pairs.rank)
+    found = audit(with_collectives(replace(pairs, name=named), 4)).communication_ms
+    assert found is not None
+    assert (found.value, found.low) == (pytest.approx(10), pytest.approx(10))
+    found = audit(with_collectives(pairs, 4)).communication_ms
+    assert found is not None
+    # At most what each kernel takes
+    assert (found.value, found.low) == (pytest.approx((10 + 11 + 3 + 2) / 4), None)
+    assert found.method == "upper_bound_of_seen_ranks"
 
 
 def test_unequal_numbers_of_one_name_are_not_matched_by_their_order() -> None:

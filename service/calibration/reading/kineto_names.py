@@ -38,6 +38,7 @@ class Arguments(Struct, frozen=True, gc=False):
     collective: Any = field(name="Collective name", default=None)
     group: Any = field(name="Process Group Name", default=None)
     size: Any = field(name="Group size", default=None)
+    elements: Any = field(name="In msg nelems", default=None)
 
 
 NO_ARGUMENTS = Arguments()
@@ -56,11 +57,17 @@ def kind_of(category: str, name: str, arguments: Arguments) -> Kind:
 def collective_name(name: str, arguments: Arguments) -> str:
     """The kernel's name without its parameters, with its process group where that is known.
 
-    Equal names in equal order are one collective on all ranks of the group.
+    Also with the number of elements of a reduction, which is that of all of its ranks. Equal names
+    in equal order are one collective on all ranks of the group.
     """
     short = name.split("(", 1)[0].removeprefix("void ")[:LONGEST_NAME]
-    group = arguments.group
-    return f"{short} of group {group[:LONGEST_NAME]}" if isinstance(group, str) else short
+    group, elements = arguments.group, arguments.elements
+    if isinstance(group, str):
+        short = f"{short} of group {group[:LONGEST_NAME]}"
+    is_reduction = isinstance(arguments.collective, str) and "reduce" in arguments.collective
+    if is_reduction and isinstance(elements, int) and 0 < elements < 2**63:
+        short = f"{short} of {elements} elements"
+    return short
 
 
 def group_size(arguments: Arguments) -> int:

@@ -272,6 +272,24 @@ def test_what_the_profiler_says_of_a_collective_counts_more_than_its_name() -> N
     assert found.members.tolist() == [2]
 
 
+def test_the_number_of_elements_tells_reductions_apart() -> None:
+    """Two of one name, of which each rank starts another first; of the rest sizes may differ."""
+
+    def names(collective: str, sizes: list[object]) -> tuple[str, ...]:
+        events = [step(0, 0, 100), gemm(0, 10)]
+        for place, size in enumerate(sizes):
+            about = {"Collective name": collective, "In msg nelems": size}
+            events.append(kernel("nccl_all()", 20 + 9 * place, 8, args=about))
+        found = read(opened(whole(events, 0))).collectives
+        assert found is not None
+        return found.name
+
+    assert names("allreduce", [64, 9]) == ("nccl_all of 64 elements", "nccl_all of 9 elements")
+    assert names("_reduce_scatter_base", [9, 64])[1] == "nccl_all of 64 elements"
+    assert names("all_to_all", [9, 64]) == ("nccl_all", "nccl_all")
+    assert names("allreduce", [0, "9"]) == ("nccl_all", "nccl_all")
+
+
 def test_several_ranks_without_known_communication_are_refused_with_what_was_seen() -> None:
     events = [step(0, 0, 100), gemm(0, 10), kernel("vendor_all_reduce_v7", 20, 30)]
     with pytest.raises(TimingsRefusedError) as caught:
