@@ -115,7 +115,7 @@ class OperationCells:
             numbered[order],
             ranks,
             compute_ms,
-            step_ms,
+            None if step_ms is None else _longest(step_ms),
             self._passes(whole, is_whole),
             self._labels.of(ranks),
             int(np.count_nonzero(~is_whole & (whole["num_forward"] >= 0))),
@@ -212,6 +212,15 @@ class OperationCells:
         return Passes(
             forward_ms=forward_ms, backward_ms=backward_ms, num_microbatches=num_microbatches
         )
+
+
+def _longest(windows_ms: FloatArray) -> FloatArray:
+    """The step of (steps, ranks) windows, where there is one: that of the rank with the longest.
+
+    A later stage of a pipeline has no operation until its first pass, so its own is too short.
+    """
+    longest = np.where(np.isnan(windows_ms), 0.0, windows_ms).max(axis=1, keepdims=True)
+    return np.where(np.isnan(windows_ms), np.nan, longest)
 
 
 def _are_whole(whole: dict[str, FloatArray]) -> BoolArray:

@@ -104,6 +104,13 @@ def _unusual(medians: Mapping[str, float]) -> list[str]:
             f"compute has the median {compute_ms:g} ms, where {_USUAL_LEAST_MS:g} to "
             f"{_USUAL_MOST_MS:g} ms are usual: is the unit right?"
         )
+    # Where there is a step, this is refused.
+    found += [
+        f"{phase} has the median {medians[phase]:g} ms, over {_LARGEST_PART:g} times compute's "
+        f"{compute_ms:g} ms: is the unit right?"
+        for phase in ("load", "communication")
+        if compute_ms is not None and medians.get(phase, 0.0) > _LARGEST_PART * compute_ms
+    ]
     whole_ms, part_ms = medians.get("step", compute_ms), medians.get("communication")
     if whole_ms and part_ms and part_ms < _USUAL_PART * whole_ms:
         found.append(

@@ -64,6 +64,8 @@ def test_the_same_value_times_1000_is_the_way_out() -> None:
             "communication has the median 0.08 ms, under 0.1% of 422 ms: is the unit right?",
         ),
         ("compute_ms,communication_ms", (312, 0.08), "under 0.1% of 312 ms"),
+        ("compute_ms,communication_ms", (312, 80_000), "over 20 times compute's 312 ms"),
+        ("compute_ms,load_ms", (312, 30_000), "load has the median 30000 ms, over 20 times"),
     ],
 )
 def test_units_that_few_have_are_a_remark(
