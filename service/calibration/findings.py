@@ -284,7 +284,14 @@ class Findings(Struct, frozen=True, kw_only=True):
     source: Source
     confidence: float
     compute_ms: Annotated[Estimate, Meta(description="Nominal: of ranks that do not stand apart.")]
-    load_ms: Estimate | None
+    load_ms: Annotated[
+        Estimate | None,
+        Meta(
+            description="What a step waits for its data: load and compute of the rank that comes "
+            "last less the slowest compute, mean over steps; with a pipeline or a prefetched load "
+            "that of the rank that loads longest."
+        ),
+    ]
     communication_ms: Estimate | None
     step_mean_ms: Annotated[
         Estimate | None, Meta(description="Observed step, or the slowest rank's phases.")

@@ -28,10 +28,18 @@ def fit(timings: Timings, options: CalibrationOptions) -> Findings:
     observed, confidence = usable.observed, options.confidence
     fitted = fitted_of(observed, confidence)
     overlap = audit_of(timings, options)
-    phases = phases_of(timings, usable.kept_steps, usable.kept_ranks, confidence)
+    phases = phases_of(
+        timings,
+        usable.kept_steps,
+        usable.kept_ranks,
+        confidence,
+        load_is_prefetched=options.load_is_prefetched,
+    )
     facts = Facts(timings=timings, options=options, fitted=fitted, phases=phases, overlap=overlap)
     held_out = held_out_of(observed, facts.gpus_per_rank, confidence)
     warnings = [*usable.warnings, *_remarks(fitted)]
+    if phases.loading is not None:
+        warnings += phases.loading.remarks
     if held_out is not None and abs(held_out.relative_error) > MAX_HELD_OUT_ERROR:
         warnings.append(
             Remark(

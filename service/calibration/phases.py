@@ -5,6 +5,7 @@ from msgspec import Struct
 
 from service.calibration.findings import Estimate
 from service.calibration.gaps import mean_over_steps
+from service.calibration.loading import Loading, Loads, loading_of
 from service.calibration.observed import median_of
 from service.calibration.timings import BoolArray, FloatArray, IntArray, Timings
 
@@ -12,15 +13,28 @@ from service.calibration.timings import BoolArray, FloatArray, IntArray, Timings
 class Phases(Struct, frozen=True, kw_only=True):
     """Means over steps in ms; None where the source has no such column."""
 
-    load_ms: Estimate | None
+    loading: Loading | None
     communication_ms: Estimate | None
     step_mean_ms: Estimate | None
     rest_ms: Estimate | None
 
+    @property
+    def load_ms(self) -> Estimate | None:
+        """What a step waits for its data."""
+        return None if self.loading is None else self.loading.load_ms
 
-def phases_of(timings: Timings, steps: BoolArray, ranks: BoolArray, confidence: float) -> Phases:
+
+def phases_of(
+    timings: Timings,
+    steps: BoolArray,
+    ranks: BoolArray,
+    confidence: float,
+    *,
+    load_is_prefetched: bool | None = None,
+) -> Phases:
     """Of the steps and ranks that are fitted.
 
+    Loading is what a step waits for (`loading.py`), so that it and the slowest compute make a step.
     Communication is that of the rank with the least of it in each step: whoever comes last waits
     for nobody, so its time is the transfer (at most). The step is what the source says, its median
     over ranks, else the slowest rank's load and compute, and that communication. The rest is what
@@ -33,7 +47,11 @@ def phases_of(timings: Timings, steps: BoolArray, ranks: BoolArray, confidence: 
         None if cells is None else cells[steps][:, ranks]
         for cells in (timings.load_ms, timings.communication_ms, timings.step_ms)
     )
-    loads = None if load is None else median_of(load, axis=1)
+    loading = None
+    if load is not None:
+        is_alone = timings.stages is not None or bool(load_is_prefetched)
+        loads = Loads(load, compute, numbers, timings.ranks[ranks], is_alone)
+        loading = loading_of(loads, confidence)
     transfers = None if communication is None else _smallest(communication)
     own = compute if load is None else compute + load
     lengths: FloatArray | None = None
@@ -45,7 +63,7 @@ def phases_of(timings: Timings, steps: BoolArray, ranks: BoolArray, confidence: 
     elif transfers is not None:
         lengths = np.where(np.isfinite(own), own, 0.0).max(axis=1) + transfers
     return Phases(
-        load_ms=_mean(loads, numbers, confidence),
+        loading=loading,
         communication_ms=_mean(transfers, numbers, confidence),
         step_mean_ms=_mean(lengths, numbers, confidence),
         rest_ms=_mean(rests, numbers, confidence),

@@ -72,6 +72,8 @@ def proposal_of(facts: Facts) -> Proposal:
 def _made(facts: Facts, values: list[ProposedValue], left_out: list[Unknown]) -> Proposal:
     told = {value.path for value in values} | {unknown.path for unknown in left_out}
     found = unknowns_of(facts.timings, facts.options, facts.overlap, told)
+    if facts.phases.loading is not None:
+        found = [*facts.phases.loading.unknown, *found]
     return Proposal(
         overrides={value.path: value.value for value in values},
         values=values,
@@ -204,15 +206,15 @@ def _compute(found: Estimate, group_to_gpu: float) -> ProposedValue:
 
 def _phases(facts: Facts) -> list[ProposedValue]:
     values = []
-    load = facts.phases.load_ms
-    if load is not None:
+    loading = facts.phases.loading
+    if loading is not None:
         values.append(
             ProposedValue(
                 path="load_ms",
-                value=rounded(load.value),
-                low=load.low,
-                high=load.high,
-                reason="median rank's loading, mean over steps",
+                value=rounded(loading.load_ms.value),
+                low=loading.load_ms.low,
+                high=loading.load_ms.high,
+                reason=loading.reason,
             )
         )
     values += _overlap(facts)
