@@ -11,7 +11,7 @@ from service.calibration.options import CalibrationOptions
 from service.calibration.phase_checks import check_phases
 from service.calibration.refusals import refused
 from service.calibration.timings import BoolArray, FloatArray, Timings
-from service.calibration.waiting_included import MIN_RATIO, waiting_of
+from service.calibration.waiting_included import check_said
 
 MIN_STEPS = 10
 """Of fewer steps the 90 % interval of a spread from step to step is wider than a factor of 2.3
@@ -25,6 +25,9 @@ MAX_CELLS = 20_000_000
 
 MIN_SHARE_OF_STEPS = 0.5
 MIN_VALUES = 4
+_OVERLAP_ALONE = (
+    "; whether communication overlaps is told by three: trainard calibrate --overlap-only"
+)
 
 
 class Checked(NamedTuple):
@@ -48,7 +51,7 @@ def checked(timings: Timings, options: CalibrationOptions) -> Checked:
     warnings = [*timings.warnings, *_check_counts(observed, timings, options)]
     cells = observed.compute_ms
     _check_values(cells)
-    warnings += _check_waiting(observed, timings.includes_wait)
+    check_said(timings.includes_wait)
     warnings += check_phases(
         timings, kept_steps, kept_ranks, load_is_prefetched=options.load_is_prefetched
     )
@@ -108,7 +111,7 @@ def _check_counts(
         raise refused(
             "too_few_steps",
             f"{num_steps} steps, at least {MIN_STEPS} are needed (after skipped ones), and "
-            f"{FEW_STEPS} tell much more",
+            f"{FEW_STEPS} tell much more{_OVERLAP_ALONE if timings.collectives else ''}",
         )
     remarks = []
     if num_steps < FEW_STEPS:
@@ -200,45 +203,6 @@ def _resolution(cells: FloatArray) -> list[Remark]:
             "step to step: the timer is as coarse as the spread",
         )
     ]
-
-
-def _check_waiting(observed: Observed, includes_wait: bool | None) -> list[Remark]:  # noqa: FBT001 - three-valued
-    if includes_wait is True:
-        raise refused(
-            "includes_wait",
-            "the source says that compute times include the wait for other ranks "
-            "(includes_wait): no spread between ranks is left in them; time each rank's own "
-            "compute, before the collective",
-        )
-    waiting = waiting_of(observed.compute_ms, observed.stages)
-    if not waiting.is_included and (includes_wait is False or not waiting.is_suspected):
-        return []
-    numbers = (
-        f"within a step ranks differ by {waiting.within_step:.3%}, from step to step the median by "
-        f"{waiting.between_steps:.3%}"
-    )
-    if includes_wait is False:
-        return [
-            Remark(
-                code="ranks_nearly_equal",
-                detail=f"{numbers}; taken as the source says, without waiting",
-            )
-        ]
-    if not waiting.is_included:
-        return [
-            Remark(
-                code="may_include_wait",
-                detail=f"{numbers}: so do times that hold the wait at the barrier, and then slow "
-                "ranks do not show; make sure that each rank's own compute was timed, and say "
-                "includes_wait = false when it was",
-            )
-        ]
-    raise refused(
-        "includes_wait",
-        f"{numbers}, which is over {MIN_RATIO:g} times as much: every rank seems to be timed up to "
-        "the barrier, so that its wait is included; time each rank's own compute, or say "
-        "includes_wait = false when it is",
-    )
 
 
 def trend_of(observed: Observed, expected_cv: float) -> list[Remark]:

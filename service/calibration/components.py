@@ -5,8 +5,9 @@ variation p (rank), c (step) and t (rest),
 
     variance of the rest = t² (1 + p²) (1 + c²) + p² c²
 
-of which t is found. The mean square of ranks is p² + (variance of the rest) * inflation / steps,
-where the inflation of a mean by autocorrelation is that of `autocorrelation.py`.
+so t is found from each cell by its rank's and its step's effect as factors. The mean square of
+ranks is p² + (variance of the rest) * inflation / steps, where the inflation of a mean by
+autocorrelation is that of `autocorrelation.py`.
 """
 
 import math
@@ -30,14 +31,17 @@ from service.calibration.intervals import (
     difference_interval,
     excess_kurtosis_of,
     kurtosis_dof,
+    kurtosis_of_rest,
     variance_interval,
 )
 from service.calibration.observed import Observed, mean_of
-from service.calibration.timings import FloatArray, IntArray
+from service.calibration.replicas import nested_replicas, repeated
+from service.calibration.timings import FloatArray
 
 CHI_SQUARE = "chi_square"
 DIFFERENCE = "chi_square_difference"
 MIN_RANKS_FOR_KURTOSIS = 30
+ROUNDS = 4
 
 
 class Part(NamedTuple):
@@ -139,31 +143,38 @@ def split_of(
     table = two_way(cells, num_kinds=num_kinds)
     square = table.mean * table.mean
     by_cell = _by_cell(cells, table)
-    memory, reported = memory_of_rest(by_cell, observed.steps, table.rest_dof, confidence)
+    memory, reported = memory_of_rest(
+        by_cell, observed.steps, table.rest_dof / repeated(by_cell, table, observed), confidence
+    )
     # Means over so few correlated steps would leave nothing to divide by.
     num_steps = len(observed.steps)
     lowered = max(1 - (memory.inflation - 1) / (num_steps - 1), 0.1)
     rest = _rest(table, by_cell, square * lowered, memory.dof_share)
-    nested = _nested_replicas(table, observed.replicas, square * lowered, memory.dof_share)
-    within, between = (rest, rest) if nested is None else nested[:2]
+    # By its rank's and its step's factor the rest is that of factors, however far those are apart.
+    own = float(np.nansum(by_cell**2)) / max(table.rest_dof, 1) / lowered
+    nested = nested_replicas(by_cell, table, observed.replicas, memory.dof_share)
+    within = MeanSquare(own, rest.dof)
+    between = within
+    if nested is not None:
+        within, between = (
+            MeanSquare(part.value / lowered, part.dof) for part in (nested.within, nested.between)
+        )
+    of_table = rest.value / own if own > 0 else 1.0
     noise = MeanSquare(rest.value * table.rank_noise * memory.inflation, rest.dof)
     persistent, node = _of_ranks(table, observed, noise, square, num_kinds, confidence)
     steps_memory = memory_of_series(table.of_step, observed.steps)
-    common = _of_steps(table, between, square, steps_memory, confidence)
-    lasting = sum(part.variance for part in (persistent, node) if part is not None)
-    scale = 1 / ((1 + lasting) * (1 + common.variance))
-    less = lasting * common.variance
+    noise_of_steps = MeanSquare(between.value * of_table, between.dof)
+    common = _of_steps(table, noise_of_steps, square, steps_memory, confidence)
     transient = None
     if table.rest_dof > 0:
         ends = variance_interval(within, confidence)
-        transient = _scaled(Part(within.value, ends, within.dof, CHI_SQUARE), scale, less)
+        transient = Part(within.value, ends, within.dof, CHI_SQUARE)
     replica = None
     if nested is not None:
-        size = nested[2]
+        size = nested.size
         ends = difference_interval(between, within, confidence)
         variance = max(between.value - within.value, 0.0) / size
-        ends = Ends(ends.low / size, ends.high / size)
-        replica = _scaled(Part(variance, ends, between.dof, DIFFERENCE), scale, 0.0)
+        replica = Part(variance, Ends(ends.low / size, ends.high / size), between.dof, DIFFERENCE)
     error, dof = _error_of_mean(table, observed, square, num_kinds, (between, noise), steps_memory)
     return Split(
         persistent=persistent,
@@ -181,22 +192,21 @@ def split_of(
     )
 
 
-def _scaled(part: Part, scale: float, less: float) -> Part:
-    variance, low, high = (
-        max(value - less, 0.0) * scale for value in (part.variance, part.ends.low, part.ends.high)
-    )
-    return Part(variance, Ends(low, high), part.dof, part.method)
-
-
 def _by_cell(cells: FloatArray, table: TwoWay) -> FloatArray:
     """What is left of each cell as a factor less 1: by its rank's and its step's.
 
-    Unlike the rest it holds no product of the two, and is no larger where they are.
+    Unlike the rest it holds no product of the two, and is no larger where they are. Ranks and steps
+    in turn take the mean of what the others leave: without missing cells nothing moves any more
+    after the first round.
     """
-    by_cell = cells / (table.mean + table.of_rank)
-    by_cell /= (1 + table.of_step / table.mean)[:, np.newaxis]
-    by_cell -= 1
-    return by_cell
+    of_step = 1 + table.of_step / table.mean
+    by_cell = cells
+    for _ in range(ROUNDS):
+        of_rank = mean_of(cells / of_step[:, np.newaxis], axis=0)
+        by_cell = cells / of_rank
+        of_step = mean_of(by_cell, axis=1)
+    found: FloatArray = by_cell / of_step[:, np.newaxis] - 1
+    return found
 
 
 def _rest(table: TwoWay, by_cell: FloatArray, square: float, dof_share: float) -> MeanSquare:
@@ -205,8 +215,8 @@ def _rest(table: TwoWay, by_cell: FloatArray, square: float, dof_share: float) -
     Where ranks differ in it, the spread between ranks says how well the mean over them is known.
     """
     dof = max(table.rest_dof * dof_share, 1.0)
-    dof = kurtosis_dof(dof, excess_kurtosis_of(by_cell.ravel()), max(table.num_cells, 1))
     num_ranks = table.rest.shape[1]
+    dof = kurtosis_dof(dof, kurtosis_of_rest(by_cell, num_ranks), max(table.num_cells, 1))
     if num_ranks >= MIN_RANKS_FOR_KURTOSIS:
         of_ranks = mean_of(by_cell * by_cell, axis=0)
         error = float(of_ranks.std(ddof=1)) / math.sqrt(num_ranks)
@@ -215,37 +225,6 @@ def _rest(table: TwoWay, by_cell: FloatArray, square: float, dof_share: float) -
         if among < dof * (1 - 2 * math.sqrt(2 / num_ranks)):
             dof = among
     return MeanSquare(table.rest_square / square, max(dof, 1.0))
-
-
-def _nested_replicas(
-    table: TwoWay, replicas: IntArray | None, square: float, dof_share: float
-) -> tuple[MeanSquare, MeanSquare, float] | None:
-    """Mean squares within and between replicas of a step, and the size of a replica.
-
-    None where no replica holds several ranks, or there is only one.
-    """
-    if replicas is None:
-        return None
-    labels, place, sizes = np.unique(replicas, return_inverse=True, return_counts=True)
-    num_ranks, num_groups = len(replicas), len(labels)
-    num_steps = len(table.rest)
-    if num_groups < 2 or num_ranks - num_groups < 1 or num_steps < 2:
-        return None
-    member = np.zeros((num_ranks, num_groups))
-    member[np.arange(num_ranks), place] = 1.0
-    present = np.isfinite(table.rest)
-    sums = np.where(present, table.rest, 0.0) @ member
-    counts = present.astype(np.float64) @ member
-    between_sum = float(np.sum(sums * sums / np.maximum(counts, 1.0)))
-    within_sum = max(float(np.nansum(table.rest**2)) - between_sum, 0.0)
-    within_dof = table.num_cells - int((counts > 0).sum()) - (num_ranks - num_groups)
-    between_dof = table.rest_dof - within_dof
-    if within_dof < 1 or between_dof < 1:
-        return None
-    size = (num_ranks - float((sizes**2).sum()) / num_ranks) / (num_groups - 1)
-    within = MeanSquare(within_sum / within_dof / square, max(within_dof * dof_share, 1.0))
-    between = MeanSquare(between_sum / between_dof / square, max(between_dof * dof_share, 1.0))
-    return within, between, size * table.num_cells / (num_steps * num_ranks)
 
 
 def _of_ranks(

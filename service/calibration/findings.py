@@ -10,7 +10,7 @@ from msgspec import Meta, Struct
 
 Confidence = Annotated[float, Meta(ge=0.5, le=0.99, description="Of every interval.")]
 SourceFormat = Literal["csv", "parquet", "jsonl", "operations", "kineto", "nccl_tests"]
-Family = Literal["normal", "lognormal", "gamma"]
+Family = Literal["normal", "lognormal", "gamma", "exponential", "pareto", "shifted_gamma"]
 Verdict = Literal["overlaps", "does_not_overlap", "cannot_tell"]
 
 
@@ -134,6 +134,13 @@ class Gaps(Struct, frozen=True, kw_only=True):
     most_often_slowest_rank: int
     most_often_slowest_fraction: float
     steps: Annotated[list[StepRow], Meta(description="At most 500 steps, evenly thinned.")]
+    slowest_autocorrelation: Annotated[
+        float,
+        Meta(
+            description="Of the slowest rank's compute from step to step, half a standard error "
+            "added, at least 0: how much less than so many steps a mean of them tells."
+        ),
+    ] = 0.0
 
 
 class FamilyFit(Struct, frozen=True, kw_only=True):
@@ -145,11 +152,17 @@ class FamilyFit(Struct, frozen=True, kw_only=True):
 
 
 class FamilyChoice(Struct, frozen=True, kw_only=True):
-    """The family of the per-step law; `is_decided` is false where they predict alike."""
+    """The family of the per-step law; `is_decided` is false where they predict alike.
+
+    `is_ruled_out` where none of them predicts what was seen and the chosen one is the closest.
+    `skew` is that of a shifted gamma, null for the others.
+    """
 
     chosen: Family
     is_decided: bool
     candidates: list[FamilyFit]
+    is_ruled_out: bool = False
+    skew: float | None = None
 
 
 class HeldOut(Struct, frozen=True, kw_only=True):

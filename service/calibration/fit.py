@@ -3,20 +3,34 @@
 import numpy as np
 
 from service.calibration.checks import Checked, checked, trend_of
+from service.calibration.chosen_steps import with_steps
 from service.calibration.components import components_of, plain_components
 from service.calibration.findings import Findings, RankRow, Remark, Source
 from service.calibration.fitted import Fitted, fitted_of, outliers_of
 from service.calibration.gaps import gaps_of
 from service.calibration.held_out import held_out_of
+from service.calibration.magnitudes import check_magnitudes
 from service.calibration.observed import Observed, median_of, relative_to_stage
 from service.calibration.options import CalibrationOptions
+from service.calibration.outliers import MIN_EFFECT, kinds_apart
 from service.calibration.overlap import audit_of
 from service.calibration.phases import phases_of
 from service.calibration.proposal import Facts, proposal_of
+from service.calibration.steps_apart import left_out_of, steps_apart
 from service.calibration.timings import Timings
+from service.calibration.waiting_included import MAX_WITHIN, check_waiting
 
 MAX_RANK_ROWS = 4_096
 MAX_HELD_OUT_ERROR = 0.05
+MAX_TAIL_ERROR = 0.1
+MIN_TAIL_ERROR = 0.005
+"""Of what the largest is above the mean by, and of a step: less is hardly seen in what is lost."""
+
+LONG_TAIL_CV = 0.1
+"""A Pareto law of more has moments of which a sample shows too little."""
+
+MAX_SLOWDOWN = 10.0
+_BEYOND = "more than a slow GPU does: make sure of the unit, and that it is no number for no value"
 
 
 def fit(timings: Timings, options: CalibrationOptions) -> Findings:
@@ -25,8 +39,11 @@ def fit(timings: Timings, options: CalibrationOptions) -> Findings:
     Raises TimingsRefusedError with the numbers and the rule.
     """
     usable = checked(timings, options)
+    check_magnitudes(usable.observed)
+    timings, usable = _without_steps_apart(timings, options, usable)
     observed, confidence = usable.observed, options.confidence
     fitted = fitted_of(observed, confidence)
+    waiting = check_waiting(observed, timings.includes_wait, is_told_apart=_are_told_apart(fitted))
     overlap = audit_of(timings, options)
     phases = phases_of(
         timings,
@@ -37,7 +54,7 @@ def fit(timings: Timings, options: CalibrationOptions) -> Findings:
     )
     facts = Facts(timings=timings, options=options, fitted=fitted, phases=phases, overlap=overlap)
     held_out = held_out_of(observed, facts.gpus_per_rank, confidence)
-    warnings = [*usable.warnings, *_remarks(fitted)]
+    warnings = [*usable.warnings, *waiting, *_remarks(fitted)]
     if phases.loading is not None:
         warnings += phases.loading.remarks
     if held_out is not None and abs(held_out.relative_error) > MAX_HELD_OUT_ERROR:
@@ -70,6 +87,33 @@ def fit(timings: Timings, options: CalibrationOptions) -> Findings:
         proposal=proposal_of(facts),
         warnings=warnings,
     )
+
+
+def _without_steps_apart(
+    timings: Timings, options: CalibrationOptions, usable: Checked
+) -> tuple[Timings, Checked]:
+    """Whole steps that stand apart are left out of everything, as skipped ones are."""
+    apart = steps_apart(usable.observed)
+    if not apart.rows.any():
+        return timings, usable
+    one, remark = left_out_of(usable.observed.steps, apart)
+    numbers = usable.observed.steps[apart.rows]
+    timings = with_steps(timings, ~np.isin(timings.steps, numbers))
+    again = checked(timings, options)
+    return timings, again._replace(
+        left_out=[one, *again.left_out], warnings=[*again.warnings, remark]
+    )
+
+
+def _are_told_apart(fitted: Fitted) -> bool:
+    """Whether ranks surely differ by more than timers do: then no barrier made them equal."""
+    if any(one.kind != "fast" for one in fitted.apart):
+        return True
+    # Of stages likewise: behind a barrier they take alike.
+    if np.nanmax(fitted.level_ms) > (1 + MIN_EFFECT) * np.nanmin(fitted.level_ms):
+        return True
+    lasting = (fitted.split.persistent, fitted.split.node)
+    return any(part is not None and part.ends.low > MAX_WITHIN**2 for part in lasting)
 
 
 def _source(timings: Timings, usable: Checked) -> Source:
@@ -110,6 +154,7 @@ def _rank_rows(observed: Observed) -> list[RankRow]:
 def _remarks(fitted: Fitted) -> list[Remark]:
     """What the fit itself saw."""
     remarks = trend_of(fitted.observed, fitted.split.cv("common"))
+    remarks += _kinds_of_steps(fitted.observed)
     for kind, detail in (
         ("fast", "faster than all others; they wait, so the proposal takes them as nominal"),
         ("changed", "slow in a part of the steps only: left out of the spread, and no slow GPUs"),
@@ -120,4 +165,74 @@ def _remarks(fitted: Fitted) -> list[Remark]:
         if named:
             listed = ", ".join(str(rank) for rank in named[:20])
             remarks.append(Remark(code=f"{kind}_ranks", detail=f"ranks {listed}: {detail}"))
+    return [*remarks, *_far_off(fitted), *_tail(fitted)]
+
+
+def _kinds_of_steps(observed: Observed) -> list[Remark]:
+    """Where steps are of two kinds or more, which no law of one peak tells."""
+    of_steps = median_of(observed.compute_ms, axis=1)
+    away, level = kinds_apart(of_steps)
+    if not away.any():
+        return []
+    others = float(np.median(of_steps[away]))
+    return [
+        Remark(
+            code="kinds_of_steps",
+            detail=f"{away.sum()} of {len(of_steps)} steps take {others:.4g} ms on all ranks, the "
+            f"others {level:.4g} ms, and none is between: steps of several kinds, as with gradient "
+            "accumulation; their mean is right, the law of what all ranks share is not",
+        )
+    ]
+
+
+def _far_off(fitted: Fitted) -> list[Remark]:
+    """Slow or fast by more than a GPU is, though not by so much that it is refused."""
+    remarks = [
+        Remark(
+            code="implausible_slowdown",
+            detail=f"rank {fitted.observed.ranks[one.position]} takes {one.ratio:.3g} times as "
+            f"long as the others, {_BEYOND}",
+        )
+        for one in fitted.apart
+        if not 1 / MAX_SLOWDOWN <= one.ratio <= MAX_SLOWDOWN
+    ]
+    spikes = fitted.spikes.found
+    if spikes is not None and spikes.slowdown.value > MAX_SLOWDOWN:
+        remarks.append(
+            Remark(
+                code="implausible_slowdown",
+                detail=f"{spikes.num_spikes} single cells take {spikes.slowdown.value:.3g} times "
+                f"as long as others of their rank, {_BEYOND}",
+            )
+        )
     return remarks
+
+
+def _tail(fitted: Fitted) -> list[Remark]:
+    """Which way the proposal errs where no family predicts the maximum, or its tail is long."""
+    family, cv = fitted.family, fitted.split.cv("transient")
+    (chosen,) = (one for one in family.candidates if one.family == family.chosen)
+    predicted = chosen.predicted_max_to_mean_ratio
+    observed = predicted / (1 + chosen.relative_error)
+    off = abs(predicted - observed)
+    if family.is_ruled_out and off > max(MAX_TAIL_ERROR * (observed - 1), MIN_TAIL_ERROR):
+        less = "less" if predicted < observed else "more"
+        return [
+            Remark(
+                code="tail_not_caught",
+                detail="no family predicts how far the largest of so many ranks is above the mean "
+                f"in a step: {family.chosen}, the closest, says {predicted - 1:.2%}, seen is "
+                f"{observed - 1:.2%}; the proposal predicts {less} waiting than there is, and is "
+                "the further off the more GPUs there are",
+            )
+        ]
+    if family.chosen == "pareto" and cv > LONG_TAIL_CV:
+        return [
+            Remark(
+                code="long_tail",
+                detail=f"the tail of what varies from step to step is so long that its spread "
+                f"({cv:.2%}) rests on a few cells: rather too small, with an interval that is too "
+                "narrow; more steps tell it better",
+            )
+        ]
+    return []

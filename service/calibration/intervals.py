@@ -158,3 +158,37 @@ def excess_kurtosis_of(values: np.ndarray) -> float:
         return 0.0
     plain = float(np.mean(from_mean**4)) / second**2 - 3
     return (num - 1) / ((num - 2) * (num - 3)) * ((num + 1) * plain + 6)
+
+
+def skew_of(values: np.ndarray) -> float:
+    """Skewness of a sample; 0 without spread."""
+    known = values[np.isfinite(values)]
+    from_mean = known - known.mean()
+    second = float(np.mean(from_mean**2))
+    return float(np.mean(from_mean**3)) / second**1.5 if second > 0 else 0.0
+
+
+def shares_of_moments(num_ranks: float) -> tuple[float, float]:
+    """What is left of the skewness and the excess kurtosis of draws less the mean of so many.
+
+    Cumulants of a sum add: with s = 1/R those of x - mean are (1 - s)^k + (R - 1)(-s)^k times
+    those of x. Of two the difference is symmetric.
+    """
+    share = 1 / num_ranks
+    variance = 1 - share
+    third = variance**3 - (num_ranks - 1) * share**3
+    fourth = variance**4 + (num_ranks - 1) * share**4
+    return third / variance**1.5, fourth / variance**2
+
+
+def kurtosis_of_rest(by_cell: np.ndarray, num_ranks: int) -> float:
+    """Excess kurtosis of a draw, of which the mean of so many was taken out.
+
+    A sample of a long tail shows less than there is: at least that of the gamma law of the same
+    skewness is taken, 1.5 skew² (6 of exponential draws).
+    """
+    skew_share, kurtosis_share = shares_of_moments(num_ranks)
+    seen = excess_kurtosis_of(by_cell) / kurtosis_share
+    if skew_share <= 0:
+        return seen
+    return max(seen, 1.5 * (skew_of(by_cell) / skew_share) ** 2)

@@ -16,8 +16,11 @@ MAX_SHARE = 0.02
 """Above, what stands out is no rarity: it is left to the law of the transient."""
 
 BEYOND_NORMAL = 1.5
-"""Robust standard deviations above where the largest of so many normal logarithms would be in one
-of a thousand tables: room for laws of a heavier tail."""
+"""Robust standard deviations above where the largest of the usual cells would be in one of a
+thousand tables: room for laws of a heavier tail."""
+
+_SKEWS = np.linspace(0.02, 4, 200)
+_SHAPES = 4 / _SKEWS**2
 
 
 class Spikes(Struct, frozen=True, kw_only=True):
@@ -35,8 +38,8 @@ def spikes_of(cells: FloatArray, confidence: float) -> Spikes:
     known = np.isfinite(logs)
     num_cells = int(known.sum())
     spread = 1.4826 * float(median_of(np.abs(logs).reshape(-1, 1), axis=0)[0])
-    largest = float(special.ndtri(1 - 1e-3 / num_cells)) + BEYOND_NORMAL
-    limit = max(math.log(MIN_SLOWDOWN), largest * spread)
+    largest = largest_usual(logs[known]) + BEYOND_NORMAL * spread
+    limit = max(math.log(MIN_SLOWDOWN), largest)
     over: BoolArray = known & (logs > limit)
     num_spikes = int(over.sum())
     is_rare = 0 < num_spikes <= max(MAX_SHARE * num_cells, 1)
@@ -48,6 +51,25 @@ def spikes_of(cells: FloatArray, confidence: float) -> Spikes:
         num_spikes=num_spikes,
     )
     return Spikes(cells=over, found=found)
+
+
+def largest_usual(logs: FloatArray) -> float:
+    """What the largest of such logarithms passes in one of a thousand tables, spikes aside.
+
+    Of the gamma law (shifted, from the normal to beyond the exponential) that has their quantiles
+    at 50, 75 and 95 %: spikes are too rare to move those, and a law's own tail shows in them.
+    """
+    middle, upper, high = np.quantile(logs, [0.5, 0.75, 0.95]).tolist()
+    if upper <= middle:
+        return float(middle)
+    quantiles = special.gammaincinv(_SHAPES[:, np.newaxis], [0.5, 0.75, 0.95])
+    widths = quantiles[:, 1] - quantiles[:, 0]
+    # Rises with the skewness, from 2.4 to 6
+    ratios = (quantiles[:, 2] - quantiles[:, 0]) / widths
+    shape = float(np.interp((high - middle) / (upper - middle), ratios, _SHAPES))
+    beyond = float(special.gammainccinv(shape, 1e-3 / len(logs)))
+    half, three_quarters = special.gammaincinv(shape, [0.5, 0.75]).tolist()
+    return float(middle + (upper - middle) * (beyond - half) / (three_quarters - half))
 
 
 def _leaves_all(left: BoolArray) -> bool:

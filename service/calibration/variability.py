@@ -16,6 +16,7 @@ SAME_SPEED = 0.02
 """Slow ranks within 2 % of each other are one slow group."""
 
 DIGITS = 6
+MAX_CV = 1.0
 
 
 class Shape(Struct, frozen=True, kw_only=True):
@@ -34,10 +35,14 @@ def rounded(value: float) -> float:
     return float(f"{value:.{DIGITS}g}")
 
 
-def law_document(family: str, cv: float) -> dict[str, object]:
+def law_document(family: str, cv: float, skew: float | None = None) -> dict[str, object]:
     """A declared distribution; a normal law only as far as the model takes it."""
     kind = "lognormal" if family == "normal" and cv > MAX_CV_OF_PRODUCT else family
-    return {"kind": kind, "cv": rounded(min(cv, 1.0))}
+    document: dict[str, object] = {"kind": kind, "cv": rounded(min(cv, MAX_CV))}
+    if skew is not None:
+        # Below twice the cv a factor could be negative.
+        document["skew"] = max(rounded(skew), 2 * rounded(min(cv, MAX_CV)))
+    return document
 
 
 class Sources(Struct, frozen=True, kw_only=True):
@@ -49,7 +54,7 @@ class Sources(Struct, frozen=True, kw_only=True):
 
 def sources_of(fitted: Fitted, shape: Shape) -> Sources:
     """The values of `variability`, and `tensor_parallel_size`."""
-    split, family = fitted.split, fitted.family.chosen
+    split, family = fitted.split, fitted.family
     size = shape.gpus_per_rank
     values: list[ProposedValue] = []
     factor = 1.0
@@ -73,7 +78,8 @@ def sources_of(fitted: Fitted, shape: Shape) -> Sources:
             scale, factor = _scale(part, found), factor * found.group_to_gpu
             why += f"; of one GPU, of which the slowest of {size} makes the rank"
         estimate = cv_estimate(part.variance, part.ends, part.method)
-        values.append(_proposed(path, estimate, scale, family if _is_step(name) else "normal", why))
+        law = (family.chosen, family.skew) if _is_step(name) else ("normal", None)
+        values.append(_proposed(path, estimate, scale, law, why))
     values += _spikes(fitted, size)
     values += _memory(fitted, size, shape)
     return Sources(values=values, group_to_gpu=factor)
@@ -104,12 +110,17 @@ def _scale(part: Part, found: OfGpu) -> float:
     return found.cv / group if group > 0 else 1.0
 
 
-def _proposed(path: str, estimate: Estimate, scale: float, family: str, why: str) -> ProposedValue:
+def _proposed(
+    path: str, estimate: Estimate, scale: float, law: tuple[str, float | None], why: str
+) -> ProposedValue:
     low = None if estimate.low is None else rounded(estimate.low * scale)
     high = None if estimate.high is None else rounded(estimate.high * scale)
     if estimate.value <= 0:
         return ProposedValue(path=path, value=None, low=0.0, high=high, reason=f"none seen: {why}")
-    value = law_document(family, estimate.value * scale)
+    family, skew = law
+    value = law_document(family, estimate.value * scale, skew)
+    if estimate.value * scale > MAX_CV:
+        why += f"; {estimate.value * scale:.3g} was found, the model takes {MAX_CV:g} at most"
     return ProposedValue(path=path, value=value, low=low, high=high, reason=f"cv: {why}")
 
 

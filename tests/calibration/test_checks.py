@@ -7,6 +7,8 @@ from service.calibration.options import CalibrationOptions
 from service.calibration.refusals import TimingsRefusedError
 from service.calibration.timings import Timings
 from tests.calibration.compute_tables import factors_of, timings_of
+from tests.calibration.overlap_simulator import Job, simulate
+from tests.calibration.overlap_simulator import timings_of as traces_of
 
 DEFAULT = CalibrationOptions()
 
@@ -35,11 +37,6 @@ def test_what_is_whole_passes_without_a_word() -> None:
         (timings_of(np.round(table() / 30) * 30), "no_variation", "timer too coarse"),
         (timings_of(table() - 110), "bad_value", "above 0"),
         (timings_of(table(), includes_wait=True), "includes_wait", "the source says"),
-        (
-            timings_of(np.ones((40, 8)) * table()[:, :1] + 0.001 * table()),
-            "includes_wait",
-            "every rank seems to be timed up to",
-        ),
         (timings_of(table(), step_ms=table() * 0.9), "inconsistent_times", "mixed up"),
     ],
 )
@@ -47,6 +44,12 @@ def test_refused_with_the_numbers(timings: Timings, code: str, words: str) -> No
     with pytest.raises(TimingsRefusedError, match=words) as refusal:
         checked(timings, DEFAULT)
     assert refusal.value.faults[0].code == code
+
+
+def test_too_few_steps_of_traces_still_tell_their_overlap() -> None:
+    run = simulate(Job(), 5, 0)
+    with pytest.raises(TimingsRefusedError, match="trainard calibrate --overlap-only"):
+        checked(traces_of(run, list(range(8))), DEFAULT)
 
 
 def test_too_many_cells_are_refused_before_anything_is_computed() -> None:
@@ -76,23 +79,10 @@ def test_what_leaves_no_two_ranks_in_common_is_refused() -> None:
         (timings_of(table(), world_size=64), "missing_ranks"),
         (timings_of(table(), steps=np.arange(40) * 2), "gaps_in_steps"),
         (timings_of(np.round(table())), "coarse_timer"),
-        (
-            timings_of(np.ones((40, 8)) * table()[:, :1] + 0.001 * table(), includes_wait=False),
-            "ranks_nearly_equal",
-        ),
     ],
 )
 def test_remarks(timings: Timings, code: str) -> None:
     assert codes(timings) == [code]
-
-
-def test_times_that_may_hold_the_wait_are_a_remark() -> None:
-    rng = np.random.default_rng(3)
-    cells = (
-        300 * (1 + 0.1 * rng.standard_normal((40, 1))) * (1 + 0.005 * rng.standard_normal((40, 8)))
-    )
-    assert codes(timings_of(cells)) == ["may_include_wait"]
-    assert codes(timings_of(cells, includes_wait=False)) == []
 
 
 def test_a_few_cells_over_their_step_are_a_remark() -> None:
