@@ -7,6 +7,7 @@ from service.calibration.findings import OverlapAudit
 from service.calibration.job_size import job_size
 from service.calibration.options import CalibrationOptions
 from service.calibration.overlap_arithmetic import audit_arithmetic
+from service.calibration.refusals import refused
 from service.calibration.step_arithmetic import StepArithmetic
 from service.calibration.timings import FloatArray, Timings
 from service.calibration.trace_overlap import audit_traces
@@ -32,6 +33,18 @@ def audit_of(timings: Timings, options: CalibrationOptions) -> OverlapAudit | No
     if observed.communication_includes_wait is None or assumption is None:
         return audit
     return replace(audit, reasons=[*audit.reasons, assumption])
+
+
+def audit_alone(timings: Timings, options: CalibrationOptions) -> OverlapAudit:
+    """The audit of timings that may be too few to fit anything; raises where they tell nothing."""
+    audit = audit_of(timings, options)
+    if audit is None:
+        raise refused(
+            "missing_column",
+            "whether communication overlaps is told by traces of steps that communicate, or by a "
+            f"table with communication_ms and step_ms of at least {FEWEST_STEPS} whole steps",
+        )
+    return audit
 
 
 def arithmetic_of(timings: Timings, options: CalibrationOptions) -> StepArithmetic | None:

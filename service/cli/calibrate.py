@@ -2,14 +2,14 @@
 
 import hashlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypeVar
 
 import msgspec
 import rich_click as click
 
-from service.calibration.findings import Findings
+from service.calibration.findings import Findings, OverlapAudit
 from service.calibration.options import CalibrationOptions
 from service.calibration.refusals import TimingsRefusedError
 from service.cli.calibration_formats import findings_text
@@ -17,10 +17,13 @@ from service.cli.calibration_sending import accepted, stored
 from service.cli.document_options import document_of, options_of
 from service.cli.export_progress import progress_bar
 from service.cli.faults import refuse
+from service.cli.overlap_audit import audit_text
 from service.cli.service_answers import reached
 from service.cli.submission_options import url_option
 from service.errors import FieldFault
-from service.jobs.calibration_work import SpooledFile, find
+from service.jobs.calibration_work import SpooledFile, audit, find
+
+Told = TypeVar("Told", Findings, OverlapAudit)
 
 BLOCK_BYTES: Final = 1024 * 1024
 
@@ -36,6 +39,12 @@ BLOCK_BYTES: Final = 1024 * 1024
 @options_of(CalibrationOptions)
 @click.option(
     "--store", "stores", is_flag=True, help="Send the files to a service, which keeps it."
+)
+@click.option(
+    "--overlap-only",
+    "asks_overlap",
+    is_flag=True,
+    help="Say only whether communication is hidden: three steps of traces are enough.",
 )
 @click.option("--name", metavar="NAME", help="Of what is stored. Default: the first file's name.")
 @click.option("--profile", metavar="SLUG", help="The profile that the timings are of, if stored.")
@@ -61,6 +70,7 @@ def command(  # noqa: PLR0913 - one argument an option
     *,
     files: tuple[Path, ...],
     stores: bool,
+    asks_overlap: bool,
     name: str | None,
     profile: str | None,
     accept_into: str | None,
@@ -80,6 +90,10 @@ def command(  # noqa: PLR0913 - one argument an option
 
         trainard calibrate rank*.json.gz --skip-steps 5
 
+    Traces of few steps tell only whether communication is hidden behind compute:
+
+        trainard calibrate rank*.json.gz --overlap-only
+
     With --store they are sent to a service (--url), which keeps what it finds but not the files:
 
         trainard calibrate timings.csv --accept-into prod-h100
@@ -91,8 +105,13 @@ def command(  # noqa: PLR0913 - one argument an option
         for option, value in (("--name", name), ("--profile", profile), ("--gpu-type", gpu_type)):
             if value is not None:
                 raise click.UsageError(f"{option} says something of what is stored: add --store")
-        _print(output_format, _found(files, options))
+        if asks_overlap:
+            _print_audit(output_format, _read(audit, files, options))
+        else:
+            _print(output_format, _read(find, files, options))
         return
+    if asks_overlap:
+        raise click.UsageError("--overlap-only is of files on this machine: leave --store out")
     with reached(url) as client:
         query = {"name": name, "profile": profile, **_said(options)}
         calibration = stored(client, files, query, key=idempotency_key)
@@ -103,14 +122,16 @@ def command(  # noqa: PLR0913 - one argument an option
             click.echo(f"Accepted as {revision['slug']}@{revision['revision']}.", err=True)
 
 
-def _found(files: Sequence[Path], options: CalibrationOptions) -> Findings:
-    """What a process of its own finds; ends the program with every reason to refuse them."""
+def _read(
+    question: Callable[..., Told], files: Sequence[Path], options: CalibrationOptions
+) -> Told:
+    """What a process of its own tells; ends the program with every reason to refuse them."""
     spooled = [_spooled(file) for file in files]
     total = sum(file.num_bytes for file in spooled)
     try:
         with progress_bar() as update:
             update("reading", 0, total)
-            return find(spooled, options, progress=lambda done: update("reading", done, total))
+            return question(spooled, options, progress=lambda done: update("reading", done, total))
     except TimingsRefusedError as error:
         faults = [
             FieldFault(
@@ -121,6 +142,13 @@ def _found(files: Sequence[Path], options: CalibrationOptions) -> Findings:
             for fault in error.faults
         ]
         refuse(str(files[0]) if len(files) == 1 else f"{len(files)} files", faults)
+
+
+def _print_audit(output_format: str, found: OverlapAudit) -> None:
+    if output_format == "json":
+        sys.stdout.buffer.write(msgspec.json.encode(found) + b"\n")
+        return
+    click.echo(audit_text(found))
 
 
 def _spooled(file: Path) -> SpooledFile:

@@ -47,6 +47,8 @@ def command(*, output_format: Literal["table", "json"], **given: Any) -> None:
         trainard overlap-audit --compute-ms 300 --communication-ms 80 --step-ms 410
         --no-communication-step-ms 370 --isolated-communication-ms 60
 
+    Where there are traces of the PyTorch profiler, trainard calibrate --overlap-only reads them.
+
     Exit code 2 for figures that no step has.
     """
     try:
@@ -56,10 +58,11 @@ def command(*, output_format: Literal["table", "json"], **given: Any) -> None:
     if output_format == "json":
         sys.stdout.buffer.write(msgspec.json.encode(found) + b"\n")
         return
-    click.echo(_shown(found))
+    click.echo(audit_text(found))
 
 
-def _shown(found: OverlapAudit) -> str:
+def audit_text(found: OverlapAudit) -> str:
+    """The audit as it is read: the verdict, its numbers, why, and what would settle it."""
     share = found.hidden_share
     rows = [["hidden share [%]", percent(share.low), "", percent(share.high)]]
     for title, estimate in (

@@ -2,7 +2,7 @@
 
 from msgspec import Struct, msgpack
 
-from service.calibration.findings import Findings
+from service.calibration.findings import Findings, OverlapAudit
 from service.calibration.refusals import Fault
 
 
@@ -18,6 +18,12 @@ class Found(Struct, frozen=True, kw_only=True, tag="found"):
     findings: Findings
 
 
+class Audited(Struct, frozen=True, kw_only=True, tag="audited"):
+    """The end where overlap alone was asked for: what was found of it."""
+
+    audit: OverlapAudit
+
+
 class Refused(Struct, frozen=True, kw_only=True, tag="refused"):
     """The end: why the timings are refused."""
 
@@ -30,7 +36,7 @@ class Failed(Struct, frozen=True, kw_only=True, tag="failed"):
     trace: str
 
 
-Message = ReadSoFar | Found | Refused | Failed
+Message = ReadSoFar | Found | Audited | Refused | Failed
 
 encode = msgpack.Encoder().encode
 decode = msgpack.Decoder(Message).decode

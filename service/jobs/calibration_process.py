@@ -13,10 +13,19 @@ from msgspec import Struct
 
 from service.calibration.fit import fit
 from service.calibration.options import CalibrationOptions
+from service.calibration.overlap import audit_alone
 from service.calibration.reading.door import OpenFile, read_timings
 from service.calibration.reading.limits import ReadingLimits
 from service.calibration.refusals import Fault, TimingsRefusedError
-from service.jobs.calibration_messages import Failed, Found, Message, ReadSoFar, Refused, encode
+from service.jobs.calibration_messages import (
+    Audited,
+    Failed,
+    Found,
+    Message,
+    ReadSoFar,
+    Refused,
+    encode,
+)
 from service.jobs.parent_processes import end_with_parent
 
 # Of bytes read between two messages.
@@ -33,27 +42,26 @@ class SpooledFile(Struct, frozen=True, kw_only=True):
     sha256: str
 
 
-def work(
-    connection: Connection,
-    files: tuple[SpooledFile, ...],
-    options: CalibrationOptions,
-    limits: ReadingLimits,
-) -> None:
-    """Read, fit, and send the end; the process is then over."""
+class Errand(Struct, frozen=True, kw_only=True):
+    """What a reading process is to do: read the files, then fit them or audit their overlap."""
+
+    files: tuple[SpooledFile, ...]
+    options: CalibrationOptions
+    limits: ReadingLimits
+    overlap_only: bool = False
+
+
+def work(connection: Connection, errand: Errand) -> None:
+    """Do it and send the end; the process is then over."""
     end_with_parent()
-    limit_process(limits)
+    limit_process(errand.limits)
     try:
-        connection.send_bytes(encode(_outcome(connection, files, options, limits)))
+        connection.send_bytes(encode(_outcome(connection, errand)))
     except MemoryError:
-        connection.send_bytes(encode(Refused(faults=(out_of_memory(limits),))))
+        connection.send_bytes(encode(Refused(faults=(out_of_memory(errand.limits),))))
 
 
-def _outcome(
-    connection: Connection,
-    files: tuple[SpooledFile, ...],
-    options: CalibrationOptions,
-    limits: ReadingLimits,
-) -> Message:
+def _outcome(connection: Connection, errand: Errand) -> Message:
     told = 0
 
     def tell(num_bytes: int) -> None:
@@ -71,14 +79,16 @@ def _outcome(
                     num_bytes=file.num_bytes,
                     sha256=file.sha256,
                 )
-                for file in files
+                for file in errand.files
             ]
-            timings = read_timings(opened, options, tell, limits)
-        return Found(findings=fit(timings, options))
+            timings = read_timings(opened, errand.options, tell, errand.limits)
+        if errand.overlap_only:
+            return Audited(audit=audit_alone(timings, errand.options))
+        return Found(findings=fit(timings, errand.options))
     except TimingsRefusedError as error:
         return Refused(faults=error.faults)
     except MemoryError:
-        return Refused(faults=(out_of_memory(limits),))
+        return Refused(faults=(out_of_memory(errand.limits),))
     except Exception:  # noqa: BLE001
         # Whatever it is, whoever started this process has to hear of it.
         return Failed(trace=traceback.format_exc())

@@ -9,17 +9,27 @@ import time
 from collections.abc import Callable, Sequence
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
+from typing import TypeVar
 
 import structlog
 
-from service.calibration.findings import Findings
+from service.calibration.findings import Findings, OverlapAudit
 from service.calibration.options import CalibrationOptions
 from service.calibration.reading.limits import DEFAULT_LIMITS, ReadingLimits
 from service.calibration.refusals import Fault, TimingsRefusedError, refused
-from service.jobs.calibration_messages import Failed, Found, ReadSoFar, Refused, decode
-from service.jobs.calibration_process import SpooledFile, out_of_memory, work
+from service.jobs.calibration_messages import (
+    Audited,
+    Failed,
+    Found,
+    ReadSoFar,
+    Refused,
+    decode,
+)
+from service.jobs.calibration_process import Errand, SpooledFile, out_of_memory, work
 
-__all__ = ["ReadingCanceledError", "ReadingFailedError", "SpooledFile", "find"]
+__all__ = ["ReadingCanceledError", "ReadingFailedError", "SpooledFile", "audit", "find"]
+
+Answer = TypeVar("Answer", Found, Audited)
 
 # Between two questions whether anybody still waits for it.
 _POLL_S = 0.1
@@ -51,17 +61,39 @@ def find(
     Raises TimingsRefusedError, also when a limit ends the process, ReadingCanceledError and
     ReadingFailedError.
     """
+    errand = Errand(files=tuple(files), options=options, limits=limits)
+    return _told(errand, Found, progress, is_canceled).findings
+
+
+def audit(
+    files: Sequence[SpooledFile],
+    options: CalibrationOptions,
+    limits: ReadingLimits = DEFAULT_LIMITS,
+    progress: Callable[[int], None] = lambda _: None,
+) -> OverlapAudit:
+    """Likewise whether communication overlaps, also of files too short to fit anything to."""
+    errand = Errand(files=tuple(files), options=options, limits=limits, overlap_only=True)
+    return _told(errand, Audited, progress, lambda: False).audit
+
+
+def _told(
+    errand: Errand,
+    answer: type[Answer],
+    progress: Callable[[int], None],
+    is_canceled: Callable[[], bool],
+) -> Answer:
     context = multiprocessing.get_context("spawn")
     receiver, sender = context.Pipe(duplex=False)
-    process = context.Process(
-        target=work, args=(sender, tuple(files), options, limits), name="reading", daemon=True
-    )
+    process = context.Process(target=work, args=(sender, errand), name="reading", daemon=True)
     with receiver:
         process.start()
         # Of this end nothing is kept, so that the other's death is the end of the stream.
         sender.close()
         try:
-            return _heard(receiver, process, limits, progress, is_canceled)
+            message = _heard(receiver, process, errand.limits, progress, is_canceled)
+            if not isinstance(message, answer):
+                raise ReadingFailedError(f"the reading process sent {message!r:.80}")
+            return message
         finally:
             _end(process)
 
@@ -72,7 +104,7 @@ def _heard(
     limits: ReadingLimits,
     progress: Callable[[int], None],
     is_canceled: Callable[[], bool],
-) -> Findings:
+) -> Found | Audited:
     begun = time.monotonic()
     while True:
         if is_canceled():
@@ -92,8 +124,8 @@ def _heard(
         match message:
             case ReadSoFar():
                 progress(message.num_bytes)
-            case Found():
-                return message.findings
+            case Found() | Audited():
+                return message
             case Refused():
                 raise TimingsRefusedError(*message.faults)
             case Failed():

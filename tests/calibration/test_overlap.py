@@ -3,7 +3,7 @@ import pytest
 from msgspec.structs import replace
 
 from service.calibration.options import CalibrationOptions
-from service.calibration.overlap import arithmetic_of, audit_of
+from service.calibration.overlap import arithmetic_of, audit_alone, audit_of
 from service.calibration.refusals import TimingsRefusedError
 from service.calibration.timings import Timings
 from service.calibration.trace_overlap_interval import (
@@ -105,6 +105,13 @@ def test_nothing_is_said_without_communication_or_steps() -> None:
     ):
         assert audit_of(table_of(run, **changed), OPTIONS) is None
     assert audit_of(table_of(simulate(Job(num_ranks=2), 2, 0)), OPTIONS) is None
+
+
+def test_asked_for_alone_it_is_given_or_refused() -> None:
+    run = simulate(Job(), 3, 0)
+    assert audit_alone(timings_of(run, list(range(8))), OPTIONS).verdict == "overlaps"
+    with pytest.raises(TimingsRefusedError, match="at least 3 whole steps"):
+        audit_alone(table_of(run, communication_ms=None), OPTIONS)
 
 
 def test_collectives_that_were_all_skipped_leave_the_arithmetic() -> None:

@@ -21,6 +21,7 @@ from service.cli.calibration_sending import stored
 from service.db.engine import Database
 from tests.api.calibration_tables import SLOW_RANK, findings, table
 from tests.api.served import served
+from tests.calibration.reading.kineto_traces import all_reduce, gemm, step, whole
 from tests.cli.conftest import Program
 
 
@@ -44,6 +45,28 @@ def test_files_are_read_where_they_are(trainard: Program, file: Path) -> None:
     assert told["confidence"] == 0.8
     assert [one["rank"] for one in told["outliers"]] == [SLOW_RANK]
     assert told["source"]["files"][0]["name"] == str(file)
+
+
+def test_few_steps_of_traces_tell_the_overlap_alone(trainard: Program, tmp_path: Path) -> None:
+    """A third of 300 us of transfer lies beside compute, on both ranks and in all four steps."""
+    paths = []
+    for rank in (0, 1):
+        events = []
+        for number in range(4):
+            start = 1_000 * number
+            events += [step(number, start, 1_000), gemm(start, 600), all_reduce(start + 500, 300)]
+        paths.append(tmp_path / f"rank{rank}.json")
+        paths[-1].write_text(json.dumps(whole(events, rank)))
+    files = [str(path) for path in paths]
+    done = trainard("calibrate", *files)
+    assert done.returncode == 2
+    assert "told by three: trainard calibrate --overlap-only" in done.stderr
+    done = trainard("calibrate", *files, "--overlap-only")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("it overlaps (by traces)\n")
+    assert "hidden share [%]    33.33         33.33" in done.stdout
+    done = trainard("calibrate", *files, "--overlap-only", "--num-gpus", "64", "--format", "json")
+    assert json.loads(done.stdout)["verdict"] == "cannot_tell"
 
 
 def test_every_reason_to_refuse_is_said_with_its_place(trainard: Program, tmp_path: Path) -> None:

@@ -16,7 +16,15 @@ import pytest
 from service.calibration.options import CalibrationOptions
 from service.calibration.reading.limits import ReadingLimits
 from service.calibration.refusals import Fault, TimingsRefusedError
-from service.jobs.calibration_messages import Failed, Found, ReadSoFar, Refused, decode, encode
+from service.jobs.calibration_messages import (
+    Audited,
+    Failed,
+    Found,
+    ReadSoFar,
+    Refused,
+    decode,
+    encode,
+)
 from service.jobs.calibration_work import (
     ReadingCanceledError,
     ReadingFailedError,
@@ -255,9 +263,12 @@ def test_messages_survive_the_pipe() -> None:
     fault = Fault(code="bad_value", detail="no", file="a", line=3)
     for message in (ReadSoFar(num_bytes=3), Refused(faults=(fault,)), Failed(trace="…")):
         assert decode(encode(message)) == message
-    assert {kind.__struct_config__.tag for kind in (ReadSoFar, Found, Refused, Failed)} == {
+    assert {
+        kind.__struct_config__.tag for kind in (ReadSoFar, Found, Audited, Refused, Failed)
+    } == {
         "read",
         "found",
+        "audited",
         "refused",
         "failed",
     }
