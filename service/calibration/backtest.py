@@ -5,7 +5,9 @@ and the luck of the cluster that it ran on, which the profile itself admits (the
 clusters). The rule:
 
 - `parted`: the ratio observed / predicted is off by more than the tolerance, and the observed mean
-  lies outside the interval in which 99 % of such runs of such clusters lie;
+  lies outside the interval in which 99 % of such runs of such clusters would lie, were the
+  profile's own figures exact. They are estimates, so of right profiles somewhat more than 1 % part
+  at a tolerance of nothing; the tolerance is for that;
 - `agrees`: the ratio is within the tolerance for sure: with the standard error on top, at 95 %;
 - `cannot_tell`: neither. More steps, or what the model does not know, would tell.
 """
@@ -25,6 +27,7 @@ from service.calibration.run_comparison import (
     Comparison,
     Component,
     ComponentRow,
+    ErrorSource,
     Losses,
     Observed,
     Place,
@@ -44,7 +47,7 @@ def compare(observed: Observed, predicted: Prediction, *, tolerance_fraction: fl
     components = _components(observed, predicted, difference)
     return Comparison(
         verdict=verdict,
-        reasons=_reasons(verdict, observed, predicted, error, chance, tolerance_fraction),
+        reasons=_reasons(verdict, observed, predicted, (error, source), chance, tolerance_fraction),
         ratio=ratio,
         log_ratio=math.log(ratio),
         difference_ms=difference,
@@ -143,11 +146,12 @@ def _reasons(
     verdict: Verdict,
     observed: Observed,
     predicted: Prediction,
-    error: float | None,
+    known: tuple[float | None, ErrorSource | None],
     chance: Interval | None,
     tolerance_fraction: float,
 ) -> list[str]:
-    """Sentences with the values and the rule."""
+    """Sentences with the values and the rule; of the standard error that is `known`."""
+    error, source = known
     step = predicted.step_mean_ms
     off = observed.step_mean_ms / step - 1
     way = "longer" if off > 0 else "shorter"
@@ -162,7 +166,12 @@ def _reasons(
         where = "inside" if chance.holds(observed.step_mean_ms) else "outside"
         found.append(
             f"it lies {where} the {_shown(chance.low)} to {_shown(chance.high)} ms in which 99 % "
-            "of such runs of such clusters lie"
+            "of such runs of such clusters would lie if the profile's figures were exact"
+        )
+    if verdict == "parted" and source != "calibration" and observed.step_autocorrelation is None:
+        found.append(
+            "how alike neighbouring steps are was not recorded: beyond what the profile says of "
+            "single GPUs they are taken as independent, and if they are not, more is chance"
         )
     if verdict == "cannot_tell" and abs(off) <= tolerance_fraction and error is not None:
         found.append(

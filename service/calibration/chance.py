@@ -13,7 +13,7 @@ EVEN: Final = 1e-9
 
 
 class Interval(NamedTuple):
-    """Where 99 % of the runs of right predictions lie, in ms."""
+    """Where 99 % of the runs lie whose profile is exact, in ms."""
 
     low: float
     high: float
@@ -30,10 +30,12 @@ def standard_error(
 
     From the deviation of single steps as if they were independent; with autocorrelation phi at most
     sqrt((1 + phi) / (1 - phi)) times as much (that of one GPU; of the slowest of many it is less).
+    Phi is the larger of the profile's, which is that of each GPU alone, and of that of whole steps
+    in the run that the profile was calibrated from, which holds what all GPUs share.
     """
     if observed.step_mean_se_ms is not None:
         return observed.step_mean_se_ms, "calibration"
-    phi = predicted.autocorrelation
+    phi = max(predicted.autocorrelation, observed.step_autocorrelation or 0.0)
     per_step = math.sqrt(max(1.0, (1 + phi) / (1 - phi)) / observed.num_steps)
     if observed.step_sd_ms is not None:
         return observed.step_sd_ms * per_step, "step_sd"
@@ -46,7 +48,7 @@ def standard_error(
 
 
 def chance_of(predicted: Prediction, error: float | None) -> Interval | None:
-    """The interval that holds 99 % of such runs; None where it is not known.
+    """The interval that holds 99 % of such runs of an exact profile; None where it is not known.
 
     Either end is as far from the clusters' median as both lucks together put it: that of the
     cluster, by the law below, and that of the steps.

@@ -49,6 +49,7 @@ def gaps_of(observed: Observed, confidence: float) -> Gaps:
         max_to_mean_ratio=mean_over_steps(max_to_mean_of(cells), steps, confidence),
         most_often_slowest_rank=int(observed.ranks[most]),
         most_often_slowest_fraction=float(often[most] / len(steps)),
+        slowest_autocorrelation=memory_of_series(slowest_ms, steps).phi,
         steps=[
             StepRow(
                 step=int(steps[row]),

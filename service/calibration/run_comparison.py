@@ -13,7 +13,10 @@ Phase = Annotated[float, Meta(ge=0, le=1e12)]
 
 
 class Observed(Struct, frozen=True, kw_only=True):
-    """What is known of the steps of a run; `step_mean_se_ms` only where somebody has found it."""
+    """What is known of the steps of a run; `step_mean_se_ms` only where somebody has found it.
+
+    `step_autocorrelation` is that of the run that the profile was calibrated from.
+    """
 
     num_gpus: int
     num_steps: int
@@ -22,6 +25,7 @@ class Observed(Struct, frozen=True, kw_only=True):
     step_sd_ms: float | None = None
     step_p50_ms: float | None = None
     step_p95_ms: float | None = None
+    step_autocorrelation: float | None = None
     gpu_hours: float | None = None
     load_ms: float | None = None
     slowest_compute_ms: float | None = None
@@ -33,7 +37,10 @@ class ComponentRow(Struct, frozen=True, kw_only=True):
 
     component: Component
     predicted_ms: float
-    observed_ms: Annotated[float | None, Meta(description="Null unless it was sent or found.")]
+    observed_ms: Annotated[
+        float | None,
+        Meta(description="Null unless it was sent, or found as the quantity that is predicted."),
+    ]
     needed_ms: Annotated[
         float | None,
         Meta(
@@ -82,7 +89,11 @@ class Comparison(Struct, frozen=True, kw_only=True):
         ),
     ]
     chance_low_ms: Annotated[
-        float | None, Meta(description="99 % of such runs lie between this and the next.")
+        float | None,
+        Meta(
+            description="99 % of such runs lie between this and the next, were the figures of the "
+            "profile exact; they are estimates, so somewhat fewer do."
+        ),
     ]
     chance_high_ms: float | None
     departure: Annotated[

@@ -38,7 +38,10 @@ _FIELDS: Final = (
     _Field("step_p95_ms", "95 % of its steps are shorter."),
     _Field("gpu_hours", "What it held, restarts and all."),
     _Field("load_ms", "Loading that a step waits for, mean."),
-    _Field("slowest_compute_ms", "Compute of the slowest rank of a step, mean."),
+    _Field(
+        "slowest_compute_ms",
+        "Compute of the slowest rank of a step, mean; with a pipeline its pass.",
+    ),
     _Field("communication_ms", "Communication once the slowest rank has come, mean."),
 )
 

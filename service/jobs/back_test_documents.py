@@ -87,7 +87,14 @@ class RunIn(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         None
     )
     slowest_compute_ms: (
-        Annotated[Phase, Meta(description="Compute of the slowest rank of a step, mean.")] | None
+        Annotated[
+            Phase,
+            Meta(
+                description="Compute of the slowest rank of a step, mean; with a pipeline of its "
+                "slowest pass through all stages."
+            ),
+        ]
+        | None
     ) = None
     communication_ms: (
         Annotated[

@@ -26,6 +26,7 @@ from service.jobs.planning import resolve_base
 from service.jobs.profiles import ResolvedProfile
 from service.model.columns import columns_of
 from service.model.fields import Scenario
+from service.model.parts.overlap import NoOverlap
 from service.model.problems import InvalidScenario
 from service.model.scenario import apply_overrides, decode_scenario
 
@@ -39,6 +40,7 @@ class Run(Struct, frozen=True, kw_only=True):
     """What was observed, and what it is called.
 
     `source_key` may be tested once of a revision; what has the same `run_key` is the same run.
+    `has_exposed` where communication is what of it a step waits for, not all of it.
     """
 
     name: str
@@ -48,6 +50,7 @@ class Run(Struct, frozen=True, kw_only=True):
     run_key: str
     calibration_id: UUID | None = None
     num_missing_ranks: int = 0
+    has_exposed: bool = True
 
 
 class Asked(Struct, frozen=True, kw_only=True):
@@ -84,16 +87,17 @@ def ask(connection: Connection, actor: Actor, document: BackTestIn) -> Asked:
     profile, base = resolve_base(connection, actor, document.profile, None)
     assert profile is not None  # noqa: S101 - for the type checker: no scenario was given
     is_same_data = False
+    made_of = rows.provenance_of(connection, profile.revision_id) or {}
     if document.calibration is not None:
         run = run_of_calibration(_calibration(connection, actor, document.calibration))
-        made_of = rows.provenance_of(connection, profile.revision_id) or {}
         # By what the files hold: the same files sent again are another calibration, but no news.
         is_same_data = made_of.get("source_digest") == run.run_key
         scenario = scenario_of(base, document, run.observed.num_gpus)
+        run = msgspec.structs.replace(run, observed=_as_predicted(run, scenario))
     else:
         assert document.run is not None  # noqa: S101 - for the type checker: decided above
         scenario = scenario_of(base, document, document.run.num_gpus)
-        run = _run_of(document.run, scenario.num_gpus)
+        run = _run_of(document.run, scenario.num_gpus, _alike_steps(connection, actor, made_of))
     return Asked(
         document=document, profile=profile, scenario=scenario, run=run, is_same_data=is_same_data
     )
@@ -138,7 +142,37 @@ def run_of_calibration(row: Row[Any]) -> Run:
         source_key=f"calibration:{row.id}",
         run_key=row.source_digest,
         calibration_id=row.id,
+        has_exposed=findings.overlap is not None and findings.overlap.exposed_ms is not None,
     )
+
+
+def _as_predicted(run: Run, scenario: Scenario) -> Observed:
+    """Without the phases that are another quantity than the one that the scenario predicts.
+
+    Timings tell a rank's own compute, of a pipeline the pass of all stages is predicted; they tell
+    all of the loading and of the transfer, and what of it makes a step longer is predicted.
+    """
+    observed, overlap = run.observed, scenario.overlap
+    hides = not isinstance(overlap, NoOverlap)
+    return msgspec.structs.replace(
+        observed,
+        load_ms=None if overlap.load_prefetch else observed.load_ms,
+        slowest_compute_ms=None if scenario.pipeline else observed.slowest_compute_ms,
+        communication_ms=None if hides and not run.has_exposed else observed.communication_ms,
+    )
+
+
+def _alike_steps(connection: Connection, actor: Actor, made_of: dict[str, Any]) -> float | None:
+    """Autocorrelation of steps in the timings that a revision was made of; None if there are none.
+
+    They may have been deleted since.
+    """
+    if "calibration_id" not in made_of:
+        return None
+    row = rows.get_calibration(connection, actor.team_id, UUID(made_of["calibration_id"]))
+    if row is None:
+        return None
+    return msgspec.convert(row.findings, Findings).gaps.slowest_autocorrelation
 
 
 def observed_in(findings: Findings, options: CalibrationOptions, name: str) -> Observed:
@@ -187,7 +221,7 @@ def _standard_error(step: Estimate, confidence: float) -> float | None:
     return (step.high - step.low) / (2 * NormalDist().inv_cdf((1 + confidence) / 2))
 
 
-def _run_of(run: RunIn, num_gpus: int) -> Run:
+def _run_of(run: RunIn, num_gpus: int, step_autocorrelation: float | None) -> Run:
     observed = Observed(
         num_gpus=num_gpus,
         num_steps=run.num_steps,
@@ -195,6 +229,7 @@ def _run_of(run: RunIn, num_gpus: int) -> Run:
         step_sd_ms=run.step_sd_ms,
         step_p50_ms=run.step_p50_ms,
         step_p95_ms=run.step_p95_ms,
+        step_autocorrelation=step_autocorrelation,
         gpu_hours=run.gpu_hours,
         load_ms=run.load_ms,
         slowest_compute_ms=run.slowest_compute_ms,

@@ -102,6 +102,24 @@ def test_steps_that_are_alike_tell_less() -> None:
     assert found.step_mean_se_ms == pytest.approx(0.1)
 
 
+def test_steps_that_were_alike_when_the_profile_was_calibrated_tell_less() -> None:
+    # (1 + 0.6) / (1 - 0.6) = 2 squared
+    assert held(STEP, step_autocorrelation=0.6).step_mean_se_ms == pytest.approx(0.1 * 2)
+    both = replace(PREDICTED, autocorrelation=0.6)
+    assert held(STEP, both, step_autocorrelation=0.1).step_mean_se_ms == pytest.approx(0.2)
+    # 24 ms are beyond 2.576 standard errors of independent steps, and within those of alike ones
+    assert held(474, step_sd_ms=500).verdict == "parted"
+    assert held(474, step_sd_ms=500, step_autocorrelation=0.6).verdict == "cannot_tell"
+
+
+def test_what_is_not_known_of_a_parted_run_is_said() -> None:
+    unknown = held(500).reasons
+    assert "if the profile's figures were exact" in unknown[1]
+    assert "taken as independent" in unknown[2]
+    assert not any("independent" in one for one in held(500, step_autocorrelation=0.0).reasons)
+    assert not any("independent" in one for one in held(500, step_mean_se_ms=0.1).reasons)
+
+
 def test_nobody_knows_how_steps_vary() -> None:
     silent = replace(PREDICTED, step_p50_ms=None, step_p95_ms=None)
     for step_ms in (STEP, 600):

@@ -30,3 +30,15 @@ def test_long_runs_are_thinned() -> None:
     found = gaps_of(observed_of_matrix(cells), 0.9)
     assert len(found.steps) == 500
     assert (found.steps[0].step, found.steps[-1].step) == (0, 1999)
+
+
+def test_how_alike_neighbouring_steps_are_is_told() -> None:
+    generator = np.random.default_rng(3)
+    common = np.zeros(400)
+    for step in range(1, 400):
+        common[step] = 0.9 * common[step - 1] + generator.standard_normal()
+    shared = (1 + 0.02 * common[:, np.newaxis]) * (1 + 0.001 * generator.random((400, 8)))
+    alike = gaps_of(observed_of_matrix(300 * shared), 0.9).slowest_autocorrelation
+    assert alike == pytest.approx(0.9, abs=0.06)
+    free = 300 * (1 + 0.02 * generator.random((400, 8)))
+    assert gaps_of(observed_of_matrix(free), 0.9).slowest_autocorrelation < 0.15

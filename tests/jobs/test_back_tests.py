@@ -8,6 +8,7 @@ from uuid import uuid4
 import msgspec
 import pytest
 
+from service.calibration.run_comparison import Observed
 from service.db import back_tests as rows
 from service.db.back_tests import BackTestFilter
 from service.db.engine import Database
@@ -24,7 +25,7 @@ from service.jobs.back_test_runs import Run, run_of_calibration
 from service.jobs.calibration_acceptance import accept
 from service.jobs.calibration_documents import AcceptanceIn, CalibrationOut
 from service.jobs.calibrations import foretold, store
-from service.jobs.profile_documents import ProfileIn, RevisionIn
+from service.jobs.profile_documents import ProfileIn, RevisionIn, RevisionProvenance
 from service.jobs.profiles import ResolvedProfile, resolve_profile
 from tests.api.access_keys import new_team
 from tests.api.calibration_tables import findings, found
@@ -240,6 +241,55 @@ def test_what_timings_tell_of_a_run() -> None:
     assert (phases.load_ms, phases.communication_ms) == (step["value"], None)
     with pytest.raises(InvalidError, match="tells no step times"):
         run_of(step_mean_ms=None)
+
+
+PIPELINE: dict[str, Any] = {
+    "schedule": "gpipe",
+    "stages": 2,
+    "microbatches": 4,
+}
+
+
+def test_phases_of_timings_are_held_against_the_same_quantity_only(
+    sqlite_database: Database,
+) -> None:
+    """A pipeline predicts its pass, an overlap the part of a transfer that a step waits for."""
+    a_profile(sqlite_database)
+    made = calibrated(sqlite_database, of_profile=False)
+
+    def observed(**overrides: Any) -> Observed:
+        document = BackTestIn(profile=SLUG, calibration=made.id, overrides=overrides)
+        with sqlite_database.read() as connection:
+            return back_tests.ask(connection, ACTOR, document).run.observed
+
+    plain = observed()
+    assert plain.slowest_compute_ms is not None
+    assert plain.communication_ms is not None
+    piped = observed(pipeline=PIPELINE)
+    assert (piped.slowest_compute_ms, piped.communication_ms) == (None, plain.communication_ms)
+    hidden = observed(overlap={"kind": "buckets", "num_buckets": 4, "load_prefetch": True})
+    assert (hidden.slowest_compute_ms, hidden.communication_ms) == (plain.slowest_compute_ms, None)
+
+
+def test_steps_are_as_alike_as_in_the_timings_of_the_profile(sqlite_database: Database) -> None:
+    a_profile(sqlite_database)
+    made = calibrated(sqlite_database, of_profile=False)
+    expected = made.findings.gaps.slowest_autocorrelation
+    new = ProfileIn(slug="fitted", name="Fitted", gpu_type="H100", defaults=SCENARIO)
+    provenance = RevisionProvenance(
+        calibration_id=made.id, calibration_name="a run", source_digest="sha256:1", paths=[]
+    )
+    gone = msgspec.structs.replace(provenance, calibration_id=uuid4())
+    with sqlite_database.write() as connection:
+        profile_changes.create_profile(connection, ACTOR, new, provenance=provenance)
+        again = msgspec.structs.replace(new, slug="gone")
+        profile_changes.create_profile(connection, ACTOR, again, provenance=gone)
+    assert held(sqlite_database, "a", STEP, profile="fitted").observed.step_autocorrelation == (
+        expected
+    )
+    for slug in ("gone", SLUG):
+        test = held(sqlite_database, "a", STEP, profile=slug)
+        assert test.observed.step_autocorrelation is None
 
 
 def test_another_team_sees_and_counts_nothing_of_it(database: Database) -> None:
