@@ -39,6 +39,8 @@ LAWS: Final[dict[Family, Law]] = {
 
 MAX_SKEW = 4.0
 MIN_SKEW = 0.05
+LONG_SKEW = 2.0
+SHORTFALL = 0.1
 MAX_OFF = 3.5
 ALIKE = 1.0
 """Standard errors of the skewness: what is within one is no reason to leave a lighter tail."""
@@ -70,6 +72,9 @@ class _Seen(NamedTuple):
         if self.skew is None:
             return 0.0
         error = 2.45 * (1 + 0.6 * min(skew, MAX_SKEW) ** 2) / math.sqrt(self.num_cells)
+        if skew > LONG_SKEW:
+            # Without higher moments a sample of any size falls short.
+            error = max(error, SHORTFALL * min(skew, MAX_SKEW))
         return abs(self.skew - skew) / error
 
     def fit(self, name: Family, law: Law, skew: float = 0.0) -> FamilyFit:
