@@ -9,13 +9,16 @@ from service.calibration.findings import Findings, RankRow, Remark, Source
 from service.calibration.fitted import Fitted, fitted_of, outliers_of
 from service.calibration.gaps import gaps_of
 from service.calibration.held_out import held_out_of
+from service.calibration.kinds import MIN_EFFECT, kinds_apart
 from service.calibration.magnitudes import check_magnitudes
 from service.calibration.observed import Observed, median_of, relative_to_stage
 from service.calibration.options import CalibrationOptions
-from service.calibration.outliers import MIN_EFFECT, kinds_apart
 from service.calibration.overlap import audit_of
 from service.calibration.phases import phases_of
-from service.calibration.proposal import Facts, proposal_of
+from service.calibration.proposal import proposal_of
+from service.calibration.rank_remarks import remarks_on_ranks
+from service.calibration.short_cells import without_short_cells
+from service.calibration.step_match import Facts, step_remarks
 from service.calibration.steps_apart import left_out_of, steps_apart
 from service.calibration.timings import Timings
 from service.calibration.waiting_included import MAX_WITHIN, check_waiting
@@ -41,6 +44,7 @@ def fit(timings: Timings, options: CalibrationOptions) -> Findings:
     usable = checked(timings, options)
     check_magnitudes(usable.observed)
     timings, usable = _without_steps_apart(timings, options, usable)
+    timings, usable = without_short_cells(timings, usable)
     observed, confidence = usable.observed, options.confidence
     fitted = fitted_of(observed, confidence)
     waiting = check_waiting(observed, timings.includes_wait, is_told_apart=_are_told_apart(fitted))
@@ -52,9 +56,23 @@ def fit(timings: Timings, options: CalibrationOptions) -> Findings:
         confidence,
         load_is_prefetched=options.load_is_prefetched,
     )
-    facts = Facts(timings=timings, options=options, fitted=fitted, phases=phases, overlap=overlap)
+    beside = None
+    if timings.load_ms is not None and options.load_is_prefetched is None:
+        beside = phases_of(
+            timings, usable.kept_steps, usable.kept_ranks, confidence, load_is_prefetched=True
+        )
+    facts = Facts(
+        timings=timings,
+        options=options,
+        fitted=fitted,
+        phases=phases,
+        overlap=overlap,
+        phases_beside=beside,
+    )
+    proposal = proposal_of(facts)
     held_out = held_out_of(observed, facts.gpus_per_rank, confidence)
     warnings = [*usable.warnings, *waiting, *_remarks(fitted)]
+    warnings += step_remarks(facts, proposal.values)
     if phases.loading is not None:
         warnings += phases.loading.remarks
     if held_out is not None and abs(held_out.relative_error) > MAX_HELD_OUT_ERROR:
@@ -84,7 +102,7 @@ def fit(timings: Timings, options: CalibrationOptions) -> Findings:
         spikes=fitted.spikes.found,
         held_out=held_out,
         overlap=overlap,
-        proposal=proposal_of(facts),
+        proposal=proposal,
         warnings=warnings,
     )
 
@@ -155,6 +173,7 @@ def _remarks(fitted: Fitted) -> list[Remark]:
     """What the fit itself saw."""
     remarks = trend_of(fitted.observed, fitted.split.cv("common"))
     remarks += _kinds_of_steps(fitted.observed)
+    remarks += remarks_on_ranks(fitted)
     for kind, detail in (
         ("fast", "faster than all others; they wait, so the proposal takes them as nominal"),
         ("changed", "slow in a part of the steps only: left out of the spread, and no slow GPUs"),

@@ -38,8 +38,8 @@ def phases_of(
     Communication is that of the rank with the least of it in each step: whoever comes last waits
     for nobody, so its time is the transfer (at most). The step is what the source says, its median
     over ranks, else the slowest rank's load and compute, and that communication. The rest is what
-    a step that was timed takes longer than the slowest rank's load and compute, over steps in which
-    every rank is there.
+    a step that was timed takes longer than the slowest rank's load and compute (without a load that
+    runs beside), over steps in which every rank is there.
     """
     numbers = timings.steps[steps]
     compute = timings.compute_ms[steps][:, ranks]
@@ -53,7 +53,7 @@ def phases_of(
         loads = Loads(load, compute, numbers, timings.ranks[ranks], is_alone)
         loading = loading_of(loads, confidence)
     transfers = None if communication is None else _smallest(communication)
-    own = compute if load is None else compute + load
+    own = compute if load is None or load_is_prefetched else compute + load
     lengths: FloatArray | None = None
     rests: FloatArray | None = None
     if step is not None:

@@ -1,18 +1,15 @@
 """What was found as paths and values of a scenario, and what was not as a list of what to do."""
 
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
-from msgspec import Struct
 
-from service.calibration.findings import Estimate, OverlapAudit, Proposal, ProposedValue, Unknown
-from service.calibration.fitted import Fitted
+from service.calibration.findings import Estimate, Proposal, ProposedValue, Unknown
 from service.calibration.held_out import GROUPS_TO_TRY, usual_node_size
-from service.calibration.options import CalibrationOptions
-from service.calibration.phases import Phases
 from service.calibration.piped import pipeline_values
 from service.calibration.refusals import refused
-from service.calibration.timings import Timings
+from service.calibration.step_match import CLOSE, Facts, of_exposed, readings_of, step_error
 from service.calibration.unknowns import unknowns_of
 from service.calibration.variability import Shape, rounded, slow_kinds, slow_ratios, sources_of
 from service.model.problems import InvalidScenario, Problem
@@ -21,35 +18,27 @@ from service.model.scenario import apply_overrides, decode_scenario
 SHARED = ("variability.node", "variability.replica")
 
 
-class Facts(Struct, frozen=True, kw_only=True):
-    """All that a proposal is made of."""
-
-    timings: Timings
-    options: CalibrationOptions
-    fitted: Fitted
-    phases: Phases
-    overlap: OverlapAudit | None
-
-    @property
-    def gpus_per_rank(self) -> int:
-        """GPUs that one rank stands for."""
-        return max(self.timings.num_gpus_per_rank, self.options.tensor_parallel_size)
-
-    @property
-    def num_gpus(self) -> int:
-        """Of the whole job."""
-        if self.options.num_gpus is not None:
-            return self.options.num_gpus
-        ranks = max(self.timings.world_size or 0, self.timings.num_ranks)
-        return ranks * self.gpus_per_rank
-
-
 def proposal_of(facts: Facts) -> Proposal:
     """Values that make a valid scenario when they are put into a bare one.
 
-    A value that the model refuses is left out, and listed with the model's reason. Raises
-    TimingsRefusedError where not even size and compute make a scenario.
+    Of the ways to read the phases the first one that makes the step that was timed, else the one
+    that comes closest. A value that the model refuses is left out, and listed with the model's
+    reason. Raises TimingsRefusedError where not even size and compute make a scenario.
     """
+    found: list[tuple[float, Proposal]] = []
+    for reading in readings_of(facts):
+        values, left_out = _proposed(reading)
+        proposal = _made(reading, values, [*left_out, *of_exposed(reading)])
+        # A single reading need not be tried, which of a pipeline takes long.
+        error = 0.0 if facts.exposed_ms is None else abs(step_error(reading, values) or 0.0)
+        found.append((error, proposal))
+        if error <= CLOSE:
+            break
+    return min(found, key=itemgetter(0))[1]
+
+
+def _proposed(facts: Facts) -> tuple[list[ProposedValue], list[Unknown]]:
+    """The values, and those that the model refuses."""
     left_out: list[Unknown] = []
     for is_piped in (True, False):
         problems: list[Problem] = []
@@ -59,18 +48,20 @@ def proposal_of(facts: Facts) -> Proposal:
                 break
             problems = problems_of(facts.num_gpus, values)
             if not problems:
-                return _made(facts, values, left_out)
+                return values, left_out
             if not any(problem.pointer.startswith("/slow_groups") for problem in problems):
                 break
         if is_piped and problems:
             left_out.append(_refused_part("pipeline", problems[0]))
     full = _values(facts, is_piped=False, max_groups=GROUPS_TO_TRY[0])
     values, dropped = _settled(facts.num_gpus, full)
-    return _made(facts, values, [*left_out, *dropped])
+    return values, [*left_out, *dropped]
 
 
 def _made(facts: Facts, values: list[ProposedValue], left_out: list[Unknown]) -> Proposal:
     told = {value.path for value in values} | {unknown.path for unknown in left_out}
+    if facts.load_is_beside:
+        told.add("overlap.load_prefetch")
     found = unknowns_of(facts.timings, facts.options, facts.overlap, told)
     if facts.phases.loading is not None:
         found = [*facts.phases.loading.unknown, *found]
@@ -234,6 +225,11 @@ def _phases(facts: Facts) -> list[ProposedValue]:
 
 def _communication(facts: Facts) -> tuple[Estimate | None, str]:
     """Of the audit, else of a column, else what is left of a step that was timed."""
+    if facts.exposed_only:
+        return facts.exposed_ms, (
+            "what a step takes longer than its slowest rank's loading and compute: the part of "
+            "communication that is not hidden, and what no phase holds"
+        )
     audited = None if facts.overlap is None else facts.overlap.communication_ms
     found = facts.phases.communication_ms if audited is None else audited
     if found is not None:
@@ -241,9 +237,8 @@ def _communication(facts: Facts) -> tuple[Estimate | None, str]:
             "of the rank that waits least in each step (the last to arrive), mean over steps: "
             "transfer without the wait"
         )
-    rest = facts.phases.rest_ms
-    # A pipeline's bubbles are in it, and beside a prefetched load it is below zero.
-    if rest is None or rest.value <= 0 or facts.timings.stages is not None:
+    rest = facts.exposed_ms
+    if rest is None or rest.value <= 0:
         return None, ""
     return rest, (
         "no communication was timed: what a step takes longer than its slowest rank's loading and "
@@ -253,9 +248,15 @@ def _communication(facts: Facts) -> tuple[Estimate | None, str]:
 
 def _overlap(facts: Facts) -> list[ProposedValue]:
     prefetch = facts.options.load_is_prefetched
-    audit = facts.overlap
+    audit = None if facts.exposed_only else facts.overlap
     document: dict[str, Any] = {"kind": "none"}
     reason = "loading as said beside the files"
+    if facts.load_is_beside:
+        prefetch = True
+        reason = (
+            "a step is shorter than its slowest rank's loading and compute, so loading runs beside "
+            "the step before"
+        )
     if audit is not None and audit.verdict == "overlaps" and audit.num_collectives_per_step:
         buckets = int(np.clip(round(audit.num_collectives_per_step), 1, 65_536))
         document = {"kind": "buckets", "num_buckets": buckets}

@@ -12,8 +12,9 @@ from service.calibration.fitted import fitted_of
 from service.calibration.observed import observed_of
 from service.calibration.options import CalibrationOptions
 from service.calibration.phases import phases_of
-from service.calibration.proposal import Facts, proposal_of
+from service.calibration.proposal import proposal_of
 from service.calibration.refusals import TimingsRefusedError
+from service.calibration.step_match import Facts
 from service.calibration.timings import Timings
 from service.calibration.variability import slow_kinds
 from service.model.columns import columns_of
