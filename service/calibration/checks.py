@@ -151,6 +151,11 @@ def _missing_ranks(num_ranks: int, timings: Timings, options: CalibrationOptions
             f"num_gpus is {options.num_gpus}, but {num_ranks} ranks of {size} GPUs were timed, "
             f"which are {num_ranks * size}",
         )
+    if options.num_gpus is not None and options.num_gpus % size:
+        raise refused(
+            "bad_value",
+            f"num_gpus is {options.num_gpus}, which is no multiple of {size}, the GPUs of a rank",
+        )
     job = job_size(timings, options)
     if job.num_ranks <= num_ranks:
         # Where communication is told, that of the last of all ranks is taken from it.

@@ -72,6 +72,12 @@ def test_fewer_gpus_than_were_timed_are_refused() -> None:
         checked(timings_of(table()), CalibrationOptions(num_gpus=4))
 
 
+def test_gpus_that_are_no_whole_ranks_are_refused() -> None:
+    options = CalibrationOptions(num_gpus=34, tensor_parallel_size=4)
+    with pytest.raises(TimingsRefusedError, match="34, which is no multiple of 4"):
+        checked(timings_of(table()), options)
+
+
 def test_what_leaves_no_two_ranks_in_common_is_refused() -> None:
     cells = np.full((40, 2), np.nan)
     cells[:20, 0], cells[20:, 1] = 1.0, 2.0

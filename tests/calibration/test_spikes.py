@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from service.calibration.spikes import spikes_of
+from service.calibration.spikes import largest_usual, spikes_of
 from tests.calibration.compute_tables import factors_of
 
 
@@ -38,6 +38,31 @@ def test_what_a_law_brings_is_no_spike(law: str) -> None:
     found = spikes_of(cells, 0.9)
     assert found.found is None
     assert not found.cells.any()
+
+
+@pytest.mark.parametrize(
+    ("law", "cv"), [("exponential", 0.05), ("exponential", 0.1), ("pareto", 0.1)]
+)
+def test_the_cells_of_a_long_tail_are_no_spikes(law: str, cv: float) -> None:
+    rng = np.random.default_rng(7)
+    for _ in range(20):
+        cells = 1 - cv + cv * rng.exponential(1, (200, 16))
+        if law == "pareto":
+            cells = rng.random((200, 16)) ** (-1 / (1 + np.sqrt(1 + cv**-2)))
+        assert spikes_of(cells, 0.9).found is None
+    cells[50, 3] *= 6
+    found = spikes_of(cells, 0.9)
+    assert np.argwhere(found.cells).tolist() == [[50, 3]]
+
+
+def test_the_largest_usual_one_is_that_of_the_law() -> None:
+    rng = np.random.default_rng(8)
+    normal = largest_usual(0.03 * rng.standard_normal(200_000))
+    # Phi^-1(1 - 1e-3 / 200 000) = 5.731
+    assert normal == pytest.approx(0.03 * 5.731, rel=0.04)
+    exponential = largest_usual(0.03 * rng.exponential(1, 200_000))
+    assert exponential == pytest.approx(0.03 * np.log(200_000 / 1e-3), rel=0.04)
+    assert largest_usual(np.zeros(100)) == 0
 
 
 def test_a_spike_without_which_its_step_had_one_rank_stays() -> None:
