@@ -19,7 +19,6 @@ from service.calibration.proposal import proposal_of
 from service.calibration.rank_remarks import remarks_on_ranks
 from service.calibration.short_cells import without_short_cells
 from service.calibration.step_match import Facts, step_remarks
-from service.calibration.short_cells import without_short_cells
 from service.calibration.steps_apart import left_out_of, steps_apart
 from service.calibration.timings import Timings
 from service.calibration.waiting_included import MAX_WITHIN, check_waiting
@@ -45,7 +44,6 @@ def fit(timings: Timings, options: CalibrationOptions) -> Findings:
     usable = checked(timings, options)
     check_magnitudes(usable.observed)
     timings, usable = _without_steps_apart(timings, options, usable)
-    timings, usable = without_short_cells(timings, usable)
     timings, usable = without_short_cells(timings, usable)
     observed, confidence = usable.observed, options.confidence
     fitted = fitted_of(observed, confidence)

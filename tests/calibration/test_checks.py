@@ -9,8 +9,6 @@ from service.calibration.timings import Timings
 from tests.calibration.compute_tables import factors_of, timings_of
 from tests.calibration.overlap_simulator import Job, simulate
 from tests.calibration.overlap_simulator import timings_of as traces_of
-from tests.calibration.overlap_simulator import Job, simulate
-from tests.calibration.overlap_simulator import timings_of as traces_of
 
 DEFAULT = CalibrationOptions()
 
@@ -46,12 +44,6 @@ def test_refused_with_the_numbers(timings: Timings, code: str, words: str) -> No
     with pytest.raises(TimingsRefusedError, match=words) as refusal:
         checked(timings, DEFAULT)
     assert refusal.value.faults[0].code == code
-
-
-def test_too_few_steps_of_traces_still_tell_their_overlap() -> None:
-    run = simulate(Job(), 5, 0)
-    with pytest.raises(TimingsRefusedError, match="trainard calibrate --overlap-only"):
-        checked(traces_of(run, list(range(8))), DEFAULT)
 
 
 def test_too_few_steps_of_traces_still_tell_their_overlap() -> None:
