@@ -1,8 +1,8 @@
 """Times that no cluster has beside the others: another unit, or a number that means "no value".
 
 A rank that takes fifty times as long as the others is timed in another unit, or not at all. One
-step may well take that long on all ranks (compilation): `steps_apart.py` leaves it out. A third of
-all steps may not, and neither may several by a factor of a thousand.
+step may well take that long on all ranks (compilation): `steps_apart.py` leaves it out. So many
+that it would not may not, and neither may several by a factor of a thousand.
 """
 
 import math
@@ -11,7 +11,7 @@ import numpy as np
 
 from service.calibration.observed import Observed, median_of
 from service.calibration.refusals import refused
-from service.calibration.steps_apart import MAX_SHARE
+from service.calibration.steps_apart import MAX_LATER_SHARE, MAX_SHARE
 from service.calibration.timings import BoolArray, FloatArray
 
 MAX_RATIO = 50.0
@@ -42,8 +42,9 @@ def check_magnitudes(observed: Observed) -> None:
         )
     of_steps = _lower_median(cells / of_ranks)
     odd, ratio = _odd_ones(of_steps)
-    count = int(odd.sum())
-    if count > MAX_SHARE * len(odd) or (count > 1 and _is_unit(ratio)):
+    count, later = int(odd.sum()), int((odd & ~np.logical_and.accumulate(odd)).sum())
+    many = count > MAX_SHARE * len(odd) or later > MAX_LATER_SHARE * len(odd)
+    if many or (count > 1 and _is_unit(ratio)):
         raise refused(
             "implausible_units",
             f"{_named('step', observed.steps[odd])} took {ratio:.4g} times as long as the others "

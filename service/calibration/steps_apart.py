@@ -23,7 +23,9 @@ NEXT_SHARE = 0.5
 """How far the farthest usual step may be, of the distance of the nearest one that stands apart."""
 
 MAX_SHARE = 1 / 3
-"""Above, they are a kind of step of their own, and belong to what the job does."""
+MAX_LATER_SHARE = 0.1
+"""What begins a run may be a third of what was recorded. Later ones are time of the job: above a
+tenth of the steps they are a kind of step of their own, and stay."""
 
 MANY_SHARE = 0.75
 """So many ranks must show it; a step that is long on fewer of them is left to spikes."""
@@ -47,9 +49,15 @@ def steps_apart(observed: Observed) -> StepsApart:
     last = np.isfinite(by_rank).sum(axis=1) - 1
     low = np.floor((1 - MANY_SHARE) * last).astype(np.int64)
     logs = np.log(ordered[np.arange(len(ordered))[:, np.newaxis], np.stack([low, last - low], 1)])
-    longer, shorter = _far(logs[:, 0]), _far(-logs[:, 1])
+    rows = _far(logs[:, 0]) | _far(-logs[:, 1])
     middle = np.log(median_of(by_rank, axis=1))
-    return StepsApart(longer | shorter, np.exp(middle - np.median(middle)))
+    ratios = np.exp(middle - np.median(middle))
+    first = np.logical_and.accumulate(rows)
+    later = rows & ~first
+    if later.sum() > MAX_LATER_SHARE * len(rows):
+        # A first step that is like later ones of its kind is one of them.
+        rows = first & (ratios > MIN_EFFECT * ratios[later].max())
+    return StepsApart(rows, ratios)
 
 
 def _far(logs: FloatArray) -> BoolArray:
@@ -71,14 +79,15 @@ def left_out_of(steps: IntArray, apart: StepsApart) -> tuple[LeftOut, Remark]:
     """What is reported of rows that stand apart, of steps (steps,)."""
     numbers = steps[apart.rows]
     ratios = apart.ratios[apart.rows]
-    times = f"{ratios.min():.3g}"
+    times, total = f"{ratios.min():.3g}", apart.ratios.sum()
     if len(numbers) > 1:
         times += f" to {ratios.max():.3g}"
     return LeftOut(reason=REASON, count=len(numbers)), Remark(
         code="steps_apart",
         detail=f"{_which(apart.rows, numbers)} took {times} times as long as the usual step on all "
-        "ranks alike: left out of everything that was fitted, and no part of the proposal; what "
-        "belongs to the job, such as checkpoints, is said by hand",
+        f"ranks alike: left out of everything that was fitted, {ratios.sum() / total:.1%} of the "
+        "time that was recorded. Neither the proposal nor the mean step has them; what belongs to "
+        "the job, such as checkpoints, is said by hand",
     )
 
 

@@ -43,6 +43,7 @@ ALL = slice(None)
         (put((ALL, slice(4)), 1_000), "implausible_units", "ranks 0, 1, 2, 3 took"),
         (put((slice(30, 60), ALL), 1_000), "implausible_units", r"\(30 in all\) took 10?[0-9]*"),
         (put((slice(20, 25), ALL), 1_000), "implausible_units", "steps 20, 21, 22, 23, 24 took"),
+        (put((slice(30, 40), ALL), 60), "implausible_units", "more than 50 times"),
         (put((slice(0, 30), ALL), 60), "implausible_units", "more than 50 times"),
         (write((5, 2), 1e9), "sentinel_value", "1 of 480 .* 1e.09 ms of rank 2 at step 5"),
         (put((slice(20, 40), 3), 1_000), "sentinel_value", "20 of 480"),

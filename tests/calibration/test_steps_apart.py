@@ -126,14 +126,36 @@ def test_steps_are_told_though_ranks_are_missing() -> None:
 
 
 def test_many_steps_are_named_in_part() -> None:
-    cells = factors_of((90, 8), rank=0.02, step=0.01, rest=0.01)
-    cells[3:80:4] *= 2
+    cells = factors_of((300, 8), rank=0.02, step=0.01, rest=0.01)
+    cells[3:300:15] *= 2
     apart = steps_apart(observed_of_matrix(cells))
-    left_out, remark = left_out_of(np.arange(90), apart)
+    left_out, remark = left_out_of(np.arange(300), apart)
     assert left_out.count == 20
-    assert "20 steps (3, 7, 11, 15, 19, 23, 27, 31, 35, 39, 43, 47, …), periodic: every 4" in (
-        remark.detail
+    assert (
+        "20 steps (3, 18, 33, 48, 63, 78, 93, 108, 123, 138, 153, 168, …), periodic: every 15"
+        in (remark.detail)
     )
+    # 20 steps of 2 among 280 of 1
+    assert "12.5% of the time" in remark.detail
+
+
+@pytest.mark.parametrize(
+    "rows",
+    # whole optimizer steps of gradient accumulation, long batches, a last third that is throttled
+    [slice(0, 120, 4), slice(1, 120, 5), slice(81, 120)],
+)
+def test_what_is_more_than_a_tenth_is_time_of_the_job(rows: slice) -> None:
+    cells = 3 * factors_of((120, 16), rank=0.02, step=0.01, rest=0.02)
+    cells[rows] *= 1.5
+    found = fit(timings_of(cells), DEFAULT)
+    assert found.source.left_out == []
+    assert found.source.num_steps == 120
+    assert found.compute_ms.value == pytest.approx(cells.mean(), rel=0.01)
+    assert "kinds_of_steps" in {remark.code for remark in found.warnings}
+    # The first step is still left out where it is another kind.
+    cells[0] = 9_000
+    (left_out,) = fit(timings_of(cells), DEFAULT).source.left_out
+    assert left_out.count == 1
 
 
 def test_half_of_the_steps_are_a_kind_of_their_own() -> None:
