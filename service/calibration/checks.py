@@ -6,6 +6,7 @@ import numpy as np
 
 from service.calibration.findings import LeftOut, Remark
 from service.calibration.job_size import job_size
+from service.calibration.missing_cells import missing_remarks
 from service.calibration.observed import Observed, comparable, median_of, observed_of
 from service.calibration.options import CalibrationOptions
 from service.calibration.phase_checks import check_phases
@@ -52,6 +53,7 @@ def checked(timings: Timings, options: CalibrationOptions) -> Checked:
     cells = observed.compute_ms
     _check_values(cells)
     check_said(timings.includes_wait)
+    warnings += missing_remarks(cells, observed.steps)
     warnings += check_phases(
         timings, kept_steps, kept_ranks, load_is_prefetched=options.load_is_prefetched
     )

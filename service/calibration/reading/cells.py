@@ -56,6 +56,15 @@ class Matrices(NamedTuple):
     partial_labels: list[str]
 
 
+class Part(NamedTuple):
+    """Files that share steps, by way of others too; their ranks, and their steps from and to."""
+
+    files: list[int]
+    ranks: IntArray
+    first_step: int
+    last_step: int
+
+
 class Cells:
     """Collects the rows; `matrices` ends it."""
 
@@ -91,6 +100,38 @@ class Cells:
         self._num_rows += len(steps)
         if self._num_rows > len(self._steps) * len(self._ranks):
             raise self._repeated()
+
+    @property
+    def num_ranks(self) -> int:
+        """Different ranks of all rows so far."""
+        return len(self._ranks)
+
+    def parts(self) -> list[Part]:
+        """The files, split where no step is in common; none of a single file. Before `matrices`."""
+        files: dict[int, list[_Chunk]] = {}
+        for chunk in self._chunks:
+            files.setdefault(chunk.place.file, []).append(chunk)
+        if len(files) < 2:
+            return []
+        owner = np.full(len(self._steps), -1, np.int64)
+        for file, chunks in files.items():
+            steps = _distinct(np.concatenate([chunk.steps for chunk in chunks]))
+            places = np.searchsorted(self._steps, steps)
+            # All that any of these steps belonged to becomes one with this file.
+            joined = np.unique(owner[places])
+            owner[np.isin(owner, joined[joined >= 0])] = file
+            owner[places] = file
+        of_file = {
+            file: int(owner[np.searchsorted(self._steps, chunks[0].steps[0])])
+            for file, chunks in files.items()
+        }
+        parts = []
+        for part in np.unique(owner).tolist():
+            there = [file for file in files if of_file[file] == part]
+            ranks = np.concatenate([chunk.ranks for file in there for chunk in files[file]])
+            steps = self._steps[owner == part]
+            parts.append(Part(there, _distinct(ranks), int(steps[0]), int(steps[-1])))
+        return parts
 
     def matrices(self) -> Matrices:
         """All rows that were taken, which are given up."""

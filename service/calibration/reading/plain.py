@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from service.calibration.findings import FileFound, Remark
 from service.calibration.options import CalibrationOptions
 from service.calibration.reading import csv_rows, json_rows, parquet_rows
-from service.calibration.reading.cells import Place, RepeatedCellError
+from service.calibration.reading.cells import Part, Place, RepeatedCellError
 from service.calibration.reading.detection import Kind, KnownFile
 from service.calibration.reading.durations import BadRowError
 from service.calibration.reading.limits import ReadingLimits
@@ -29,6 +29,7 @@ ROW_READERS: Final[Mapping[Kind, tuple[RowReader, LineOf | None]]] = {
     "parquet": (parquet_rows.read_parquet, None),
 }
 _MOST_NAMED: Final = 8
+_MIN_SHARE_OF_RANKS: Final = 0.5
 
 
 def read_tables(
@@ -50,6 +51,7 @@ def read_tables(
         found.append(_file_found(known, num_rows))
     if not any(file.num_rows for file in found):
         raise refused("no_steps", "there is no row beneath the names", file=found[0].name)
+    _refuse_other_runs(files, table.parts(), num_ranks=table.num_ranks)
     try:
         matrices = table.matrices()
     except RepeatedCellError as error:
@@ -72,6 +74,22 @@ def read_tables(
         warnings=(*table.warnings(), *rank_remarks(matrices.ranks, options)),
     )
     return replace(timings, warnings=(*timings.warnings, *check_units(timings, table.units)))
+
+
+def _refuse_other_runs(
+    files: Sequence[KnownFile], parts: Sequence[Part], *, num_ranks: int
+) -> None:
+    """Refuse files of steps of their own in which most ranks are not there: another run's."""
+    for part in parts:
+        if len(part.ranks) >= _MIN_SHARE_OF_RANKS * num_ranks:
+            continue
+        raise refused(
+            "missing_ranks",
+            f"its steps {part.first_step} to {part.last_step} are in no other file, and hold "
+            f"{len(part.ranks)} of {num_ranks} ranks: it seems to be of another run; calibrate "
+            "each run by itself",
+            file=files[part.files[0]].file.name,
+        )
 
 
 def rank_remarks(ranks: IntArray, options: CalibrationOptions) -> list[Remark]:

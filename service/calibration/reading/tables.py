@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from service.calibration.findings import Remark
-from service.calibration.reading.cells import Cells, Matrices, Place
+from service.calibration.reading.cells import Cells, Matrices, Part, Place
 from service.calibration.reading.columns import TableColumns, shown
 from service.calibration.reading.durations import BadRowError, check_durations, to_ms
 from service.calibration.reading.limits import ReadingLimits
@@ -81,6 +81,15 @@ class Table:
             self._set_world(world, place.row + row)
         self._flags.update(rows.flags)
         self._cells.add(place, rows.steps, rows.ranks, times, rows.labels)
+
+    @property
+    def num_ranks(self) -> int:
+        """Different ranks of all rows so far."""
+        return self._cells.num_ranks
+
+    def parts(self) -> list[Part]:
+        """The files, split where no step is in common; before `matrices`."""
+        return self._cells.parts()
 
     def matrices(self) -> Matrices:
         """All rows; the numbers of nodes are in the order of their names."""

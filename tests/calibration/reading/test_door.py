@@ -215,3 +215,29 @@ def test_bytes_that_flip_end_in_timings_or_in_a_refusal() -> None:
         with contextlib.suppress(TimingsRefusedError):
             compute_ms = read(bytes(broken)).compute_ms
             assert (compute_ms[~np.isnan(compute_ms)] > 0).all()
+
+
+def rows_of(steps: range, ranks: range) -> bytes:
+    return csv([(step, rank, 300 + step + rank) for step in steps for rank in ranks])
+
+
+def test_a_file_of_another_run_is_refused() -> None:
+    """Of a small job, whose steps are in no other file."""
+    large, small = rows_of(range(100, 120), range(16)), rows_of(range(12), range(4))
+    found = fault(large, small)
+    assert (found.code, found.file) == ("missing_ranks", "file1")
+    assert "its steps 0 to 11 are in no other file, and hold 4 of 16 ranks" in found.detail
+    assert fault(small, large).file == "file0"
+
+
+def test_parts_of_one_run_may_be_of_any_ranks_and_steps() -> None:
+    by_rank = [rows_of(range(20), range(rank, rank + 1)) for rank in range(8)]
+    assert read(*by_rank).num_ranks == 8
+    by_step = [rows_of(range(step, step + 5), range(8)) for step in (0, 5, 10)]
+    assert read(*by_step).num_steps == 15
+    # A rank was lost in the second half, as its steps in a file of each rank.
+    later = [rows_of(range(20, 40), range(rank, rank + 1)) for rank in range(7)]
+    assert read(*by_rank, *later).num_steps == 40
+    # A chain: the first and the last file share no step but by way of the second.
+    chain = [rows_of(range(10), range(2)), rows_of(range(20), range(2, 8))]
+    assert read(*chain, rows_of(range(10, 20), range(2))).num_ranks == 8
