@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from service.calibration.autocorrelation import memory_of_series
 from service.calibration.checks import Checked, checked, trend_of
 from service.calibration.chosen_steps import with_steps
 from service.calibration.components import components_of, plain_components
@@ -11,7 +12,7 @@ from service.calibration.gaps import gaps_of
 from service.calibration.held_out import held_out_of
 from service.calibration.kinds import MIN_EFFECT, kinds_apart
 from service.calibration.magnitudes import check_magnitudes
-from service.calibration.observed import Observed, median_of, relative_to_stage
+from service.calibration.observed import Observed, mean_of, median_of, relative_to_stage
 from service.calibration.options import CalibrationOptions
 from service.calibration.overlap import audit_of
 from service.calibration.phases import phases_of
@@ -31,6 +32,9 @@ MIN_TAIL_ERROR = 0.005
 
 LONG_TAIL_CV = 0.1
 """A Pareto law of more has moments of which a sample shows too little."""
+
+LONG_MEMORY = 0.7
+FEW_INDEPENDENT = 10
 
 MAX_SLOWDOWN = 10.0
 _BEYOND = "more than a slow GPU does: make sure of the unit, and that it is no number for no value"
@@ -184,7 +188,7 @@ def _remarks(fitted: Fitted) -> list[Remark]:
         if named:
             listed = ", ".join(str(rank) for rank in named[:20])
             remarks.append(Remark(code=f"{kind}_ranks", detail=f"ranks {listed}: {detail}"))
-    return [*remarks, *_far_off(fitted), *_tail(fitted)]
+    return [*remarks, *_far_off(fitted), *_tail(fitted), *_memory(fitted)]
 
 
 def _kinds_of_steps(observed: Observed) -> list[Remark]:
@@ -254,4 +258,26 @@ def _tail(fitted: Fitted) -> list[Remark]:
                 "narrow; more steps tell it better",
             )
         ]
+    return []
+
+
+def _memory(fitted: Fitted) -> list[Remark]:
+    """Where steps are so alike that hardly any is independent of the others."""
+    of_steps = memory_of_series(mean_of(fitted.cells, axis=1), fitted.observed.steps[fitted.told])
+    num_steps = len(fitted.cells)
+    for memory, of_what in (
+        (fitted.split.memory, "what a rank varies by"),
+        (of_steps, "what all share"),
+    ):
+        if memory.phi > LONG_MEMORY and num_steps < FEW_INDEPENDENT * memory.inflation:
+            return [
+                Remark(
+                    code="few_independent_steps",
+                    detail=f"{of_what} from step to step correlates by {memory.phi:.2f} with the "
+                    f"step before, so {num_steps} steps tell as much as "
+                    f"{num_steps / memory.inflation:.0f} independent ones: intervals of "
+                    "transient, common and means over steps hold their truth less often than they "
+                    "say; record more steps",
+                )
+            ]
     return []
