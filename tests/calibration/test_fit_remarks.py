@@ -6,13 +6,15 @@ import pytest
 from service.calibration.findings import Findings
 from service.calibration.fit import fit
 from service.calibration.options import CalibrationOptions
-from service.calibration.timings import FloatArray
+from service.calibration.timings import FloatArray, IntArray
 from tests.calibration.compute_tables import factors_of, timings_of
 from tests.calibration.synthetic_tables import Kind, table_of
 
 
-def found_in(cells: FloatArray, **more: object) -> Findings:
-    return fit(timings_of(cells, **more), CalibrationOptions())
+def found_in(
+    cells: FloatArray, *, nodes: IntArray | None = None, stages: IntArray | None = None
+) -> Findings:
+    return fit(timings_of(cells, nodes=nodes, stages=stages), CalibrationOptions())
 
 
 def codes(found: Findings) -> list[str]:
