@@ -24,13 +24,17 @@ OVER_HALF_SHARE = 0.8
 
 
 class Change(NamedTuple):
-    """Rows `first` to `last` (both inside) of the rank at `position` took `ratio` times as long."""
+    """Rows `first` to `last` (both inside) of the rank at `position` took `ratio` times as long.
+
+    Or a `share` of them did.
+    """
 
     position: int
     first: int
     last: int
     ratio: float
     deviations: float
+    share: float = 1.0
 
 
 def changes_of(relative: FloatArray) -> list[Change]:

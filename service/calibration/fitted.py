@@ -170,7 +170,7 @@ def _speed(fitted: Fitted, one: Apart, confidence: float) -> Estimate:
         dof = split.lasting_dof
     else:
         ratio = change.ratio
-        inside = change.last - change.first + 1
+        inside = max(round(change.share * (change.last - change.first + 1)), 1)
         # Medians of blocks are compared: pi/2 times the variance of means.
         error = math.sqrt(math.pi / 2 * scatter * (1 / inside + 1 / max(num_steps - inside, 1)))
         dof = split.lasting_dof

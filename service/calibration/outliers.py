@@ -11,19 +11,10 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from service.calibration.changes import Change, changes_of
+from service.calibration.intermittent import intermittent_of
+from service.calibration.kinds import MIN_EFFECT, MIN_GAP, MIN_RANKS_FOR_MAD, kinds_apart
 from service.calibration.observed import Observed, median_of, relative_to_stage, stage_groups
 from service.calibration.timings import BoolArray, FloatArray
-
-MIN_EFFECT = 0.03
-"""A rank within 3 % of the median does not stand apart, however equal the others are."""
-
-MIN_GAP = 0.10
-"""Of two to four ranks, or of fleets of two kinds, by the gap between neighbours: at least 10 %."""
-
-GAP_TO_WIDTH = 8.0
-"""And at least this many times the standard deviation on the tighter side of the gap."""
-
-MIN_RANKS_FOR_MAD = 5
 
 _LIMIT_RANKS = np.log([5, 6, 8, 10, 12, 16, 24, 32, 64, 128, 256, 1024, 4096])
 _LIMITS = np.array([18.7, 11.0, 8.4, 6.9, 6.4, 5.6, 5.0, 4.75, 4.4, 4.3, 4.35, 4.5, 4.7])
@@ -59,12 +50,16 @@ def apart_of(observed: Observed) -> list[Apart]:
         if len(ranks) == 1:
             continue
         part = relative[:, ranks]
-        away[ranks], level = kinds_apart(median_of(part, axis=0))
+        nodes = None if observed.nodes is None else observed.nodes[ranks]
+        away[ranks], level = kinds_apart(median_of(part, axis=0), nodes)
         relative[:, ranks] = part / level
         changes |= {int(ranks[found.position]): found for found in changes_of(part / level)}
     middle = median_of(relative, axis=0)
     num_stages = 1 if observed.stages is None else len(np.unique(observed.stages))
     deviations, limit = _deviations(middle, ~away, num_stages)
+    by_turns = {
+        found.position: found for found in intermittent_of(relative, ~away & (deviations <= limit))
+    }
     found = []
     for position in range(len(middle)):
         ratio, apart = float(middle[position]), float(deviations[position])
@@ -73,6 +68,9 @@ def apart_of(observed: Observed) -> list[Apart]:
             found.append(Apart(position, "changed", change.ratio, change.deviations, change))
         elif away[position] or apart > limit:
             found.append(Apart(position, "slow" if ratio > 1 else "fast", ratio, apart, None))
+        elif position in by_turns:
+            change = by_turns[position]
+            found.append(Apart(position, "changed", change.ratio, change.deviations, change))
     return found
 
 
@@ -98,31 +96,3 @@ def _deviations(middle: FloatArray, alike: BoolArray, num_stages: int) -> tuple[
         return np.abs(middle - 1) * limit / MIN_GAP, np.inf
     spread = 1.4826 * float(median_of(np.abs(middle[alike] - 1), axis=0))
     return np.abs(middle - 1) / max(MIN_EFFECT / limit, spread), limit
-
-
-def kinds_apart(middle: FloatArray) -> tuple[BoolArray, float]:
-    """Ranks beyond a wide gap from the largest kind (of equal kinds: the fastest), and its level.
-
-    Needed where the median cannot tell: among fewer than five ranks, and where about half of the
-    ranks are of another kind.
-    """
-    order = np.argsort(middle, kind="stable")
-    logs = np.log(middle[order])
-    gaps = np.diff(logs)
-    cuts: list[int] = []
-    for position in np.flatnonzero(gaps >= np.log1p(MIN_GAP)).tolist():
-        width = _width(logs, cuts[-1] if cuts else 0, position + 1)
-        if len(middle) < MIN_RANKS_FOR_MAD or gaps[position] >= GAP_TO_WIDTH * width:
-            cuts.append(position + 1)
-    kinds = np.split(order, cuts)
-    largest = max(kinds, key=len)
-    away = np.ones(len(middle), dtype=np.bool_)
-    away[largest] = False
-    return away, float(median_of(middle[largest], axis=0))
-
-
-def _width(logs: FloatArray, start: int, cut: int) -> float:
-    """Standard deviation of the tighter side of a gap; of two or three ranks it would be luck."""
-    enough = max(3, len(logs) // 4)
-    sides = (logs[start:cut], logs[cut:])
-    return min((float(side.std(ddof=1)) for side in sides if len(side) >= enough), default=np.inf)

@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 
 from service.calibration.changes import changes_of
-from service.calibration.outliers import apart_of, kinds_apart, limit_of
+from service.calibration.kinds import kinds_apart
+from service.calibration.outliers import apart_of, limit_of
 from tests.calibration.compute_tables import factors_of, observed_of_matrix, trace
 
 
@@ -114,9 +115,14 @@ def test_slow_all_the_time_and_slower_for_a_while_is_slow() -> None:
 
 def test_single_slow_steps_are_no_change() -> None:
     cells = table(16, 120)
-    cells[::15, 4] *= 3
+    for position in range(8):
+        cells[15 * position, position] *= 3
     cells[10:12, 5] *= 2
     assert apart_of(observed_of_matrix(cells)) == []
+    # All of them of one rank are that rank's
+    cells[::15, 4] *= 3
+    (one,) = apart_of(observed_of_matrix(cells))
+    assert (one.position, one.kind) == (4, "changed")
     assert changes_of(cells[:10]) == []
 
 
