@@ -58,7 +58,8 @@ export function outliersOf(outliers) {
 
 /** Which family was chosen, and how each one predicts what it was not fitted to. */
 export function familyOf(family) {
-  const caption = t(family.is_decided ? "calibrations.family_decided" : "calibrations.family_open", { family: named("scenario.law_", family.chosen) });
+  const decided = family.is_decided ? "calibrations.family_decided" : "calibrations.family_open";
+  const caption = t(family.is_ruled_out ? "calibrations.family_ruled_out" : decided, { family: named("scenario.law_", family.chosen) });
   const heads = [t("calibrations.head_family"), { text: t("calibrations.head_max_to_mean"), num: true }, { text: t("calibrations.head_error"), num: true }];
   if (!family.candidates.length) return h("p", { class: "hint" }, caption);
   return simpleTable(
