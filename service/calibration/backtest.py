@@ -5,9 +5,9 @@ and the luck of the cluster that it ran on, which the profile itself admits (the
 clusters). The rule:
 
 - `parted`: the ratio observed / predicted is off by more than the tolerance, and the observed mean
-  lies outside the interval in which 99 % of such runs of such clusters would lie, were the
-  profile's own figures exact. They are estimates, so of right profiles somewhat more than 1 % part
-  at a tolerance of nothing; the tolerance is for that;
+  lies outside the interval in which 99 % of such runs of such clusters lie. It holds the error of
+  times that come from a calibration, but not that of spreads, nor of figures written by hand: those
+  are taken as exact, and the tolerance is for that;
 - `agrees`: the ratio is within the tolerance for sure: with the standard error on top, at 95 %;
 - `cannot_tell`: neither. More steps, or what the model does not know, would tell.
 """
@@ -164,9 +164,15 @@ def _reasons(
         found.append(_unknown(error))
     else:
         where = "inside" if chance.holds(observed.step_mean_ms) else "outside"
+        figures = predicted.figures_se_ms
+        exactly = (
+            "would lie if the profile's figures were exact"
+            if figures is None
+            else f"lie, with the standard error of {_shown(figures)} ms of the calibrated figures"
+        )
         found.append(
             f"it lies {where} the {_shown(chance.low)} to {_shown(chance.high)} ms in which 99 % "
-            "of such runs of such clusters would lie if the profile's figures were exact"
+            f"of such runs of such clusters {exactly}"
         )
     if verdict == "parted" and source != "calibration" and observed.step_autocorrelation is None:
         found.append(

@@ -51,7 +51,8 @@ def chance_of(predicted: Prediction, error: float | None) -> Interval | None:
     """The interval that holds 99 % of such runs of an exact profile; None where it is not known.
 
     Either end is as far from the clusters' median as both lucks together put it: that of the
-    cluster, by the law below, and that of the steps.
+    cluster, by the law below, and that of the steps; with the latter the error of the profile's own
+    figures, where it is known.
     """
     low, middle, high = (
         predicted.step_mean_p10_ms,
@@ -60,7 +61,7 @@ def chance_of(predicted: Prediction, error: float | None) -> Interval | None:
     )
     if low is None or middle is None or high is None or error is None:
         return None
-    by_steps = CHANCE_DEVIATIONS * error
+    by_steps = CHANCE_DEVIATIONS * math.hypot(error, predicted.figures_se_ms or 0.0)
     return Interval(
         middle - math.hypot(_beyond(middle - low, high - middle), by_steps),
         middle + math.hypot(_beyond(high - middle, middle - low), by_steps),

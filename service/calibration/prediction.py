@@ -1,11 +1,14 @@
 """What a scenario says of the mean step of one run, and how far chance may move it."""
 
 import math
+from collections.abc import Collection
+from statistics import NormalDist
 from typing import Annotated, Final
 
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
+from service.calibration.findings import Findings
 from service.model.columns import columns_of
 from service.model.fields import Scenario
 from service.model.kernel import evaluate
@@ -46,6 +49,13 @@ class Prediction(Struct, frozen=True, kw_only=True):
     autocorrelation: Annotated[
         float, Meta(description="Of transient variability: steps that are alike tell less.")
     ]
+    figures_se_ms: Annotated[
+        float | None,
+        Meta(
+            description="Standard error of the expected step by those of the times that the "
+            "profile has from a calibration; null where they come from elsewhere."
+        ),
+    ] = None
 
     @property
     def step_sd_ms(self) -> float | None:
@@ -81,6 +91,28 @@ def predict(scenario: Scenario, *, hours: float) -> Prediction:
         efficiency_fraction=found["efficiency_fraction"],
         autocorrelation=scenario.variability.autocorrelation,
     )
+
+
+def figures_error_of(
+    found: Findings, taken: Collection[str], predicted: Prediction
+) -> float | None:
+    """Standard error of the expected step in ms, of the proposed values at the paths `taken`.
+
+    The slowest compute is off by as large a fraction as the nominal one. None where neither that
+    nor another time was taken. An interval is about as wide as that of a normal law: that of so
+    few steps is wider, so the error is rather too large.
+    """
+    reach = 2 * NormalDist().inv_cdf((1 + found.confidence) / 2)
+    errors = []
+    for value in found.proposal.values:
+        if value.path not in taken or value.low is None or value.high is None:
+            continue
+        error = (value.high - value.low) / reach
+        if value.path == "compute_ms":
+            errors.append(error / value.value * predicted.slowest_compute_ms)
+        elif (value.path == "load_ms" and predicted.load_ms > 0) or value.path == "communication":
+            errors.append(error)
+    return math.hypot(*errors) if errors else None
 
 
 def _spread(

@@ -91,8 +91,8 @@ class Comparison(Struct, frozen=True, kw_only=True):
     chance_low_ms: Annotated[
         float | None,
         Meta(
-            description="99 % of such runs lie between this and the next, were the figures of the "
-            "profile exact; they are estimates, so somewhat fewer do."
+            description="99 % of such runs lie between this and the next, if spreads and what was "
+            "written by hand in the profile are exact; times of a calibration have their error."
         ),
     ]
     chance_high_ms: float | None

@@ -1,10 +1,10 @@
 """From what a caller names, a run or a calibration, to what is compared."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from statistics import NormalDist
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 import msgspec
@@ -13,7 +13,7 @@ from msgspec import Struct
 from service.calibration.backtest import MS_PER_HOUR, compare
 from service.calibration.findings import Estimate, Findings
 from service.calibration.options import CalibrationOptions
-from service.calibration.prediction import Prediction, predict
+from service.calibration.prediction import Prediction, figures_error_of, predict
 from service.calibration.run_comparison import Comparison, Observed
 from service.db import back_tests as rows
 from service.db.engine import Connection, Row
@@ -53,6 +53,13 @@ class Run(Struct, frozen=True, kw_only=True):
     has_exposed: bool = True
 
 
+class Calibrated(NamedTuple):
+    """What a revision was made of, and the paths that are as they were proposed."""
+
+    findings: Findings
+    paths: frozenset[str]
+
+
 class Asked(Struct, frozen=True, kw_only=True):
     """A run and the scenario that should have foretold it: all that is needed to compute."""
 
@@ -61,6 +68,7 @@ class Asked(Struct, frozen=True, kw_only=True):
     scenario: Scenario
     run: Run
     is_same_data: bool
+    calibrated: Calibrated | None
 
 
 class Tested(Struct, frozen=True, kw_only=True):
@@ -88,6 +96,7 @@ def ask(connection: Connection, actor: Actor, document: BackTestIn) -> Asked:
     assert profile is not None  # noqa: S101 - for the type checker: no scenario was given
     is_same_data = False
     made_of = rows.provenance_of(connection, profile.revision_id) or {}
+    calibrated = _calibrated(connection, actor, made_of, document)
     if document.calibration is not None:
         run = run_of_calibration(_calibration(connection, actor, document.calibration))
         # By what the files hold: the same files sent again are another calibration, but no news.
@@ -97,9 +106,14 @@ def ask(connection: Connection, actor: Actor, document: BackTestIn) -> Asked:
     else:
         assert document.run is not None  # noqa: S101 - for the type checker: decided above
         scenario = scenario_of(base, document, document.run.num_gpus)
-        run = _run_of(document.run, scenario.num_gpus, _alike_steps(connection, actor, made_of))
+        run = _run_of(document.run, scenario.num_gpus, calibrated)
     return Asked(
-        document=document, profile=profile, scenario=scenario, run=run, is_same_data=is_same_data
+        document=document,
+        profile=profile,
+        scenario=scenario,
+        run=run,
+        is_same_data=is_same_data,
+        calibrated=calibrated,
     )
 
 
@@ -120,6 +134,10 @@ def predicted_of(document: BackTestIn, scenario: Scenario, observed: Observed) -
 
 def compared(asked: Asked, predicted: Prediction) -> Tested:
     """Hold the run against what was predicted of it."""
+    calibrated = asked.calibrated
+    if calibrated is not None:
+        error = figures_error_of(calibrated.findings, calibrated.paths, predicted)
+        predicted = msgspec.structs.replace(predicted, figures_se_ms=error)
     comparison = compare(
         asked.run.observed, predicted, tolerance_fraction=asked.document.tolerance_fraction
     )
@@ -162,17 +180,23 @@ def _as_predicted(run: Run, scenario: Scenario) -> Observed:
     )
 
 
-def _alike_steps(connection: Connection, actor: Actor, made_of: dict[str, Any]) -> float | None:
-    """Autocorrelation of steps in the timings that a revision was made of; None if there are none.
-
-    They may have been deleted since.
-    """
+def _calibrated(
+    connection: Connection, actor: Actor, made_of: dict[str, Any], document: BackTestIn
+) -> Calibrated | None:
+    """The timings that a revision was made of; None where there are none, or none any more."""
     if "calibration_id" not in made_of:
         return None
     row = rows.get_calibration(connection, actor.team_id, UUID(made_of["calibration_id"]))
     if row is None:
         return None
-    return msgspec.convert(row.findings, Findings).gaps.slowest_autocorrelation
+    changed = tuple(document.overrides)
+    paths = (path for path in made_of["paths"] if not any(map(_touches(path), changed)))
+    return Calibrated(msgspec.convert(row.findings, Findings), frozenset(paths))
+
+
+def _touches(path: str) -> Callable[[str], bool]:
+    """Whether another path leads to this one, or on from it."""
+    return lambda other: f"{other}.".startswith(f"{path}.") or f"{path}.".startswith(f"{other}.")
 
 
 def observed_in(findings: Findings, options: CalibrationOptions, name: str) -> Observed:
@@ -221,7 +245,7 @@ def _standard_error(step: Estimate, confidence: float) -> float | None:
     return (step.high - step.low) / (2 * NormalDist().inv_cdf((1 + confidence) / 2))
 
 
-def _run_of(run: RunIn, num_gpus: int, step_autocorrelation: float | None) -> Run:
+def _run_of(run: RunIn, num_gpus: int, calibrated: Calibrated | None) -> Run:
     observed = Observed(
         num_gpus=num_gpus,
         num_steps=run.num_steps,
@@ -229,7 +253,9 @@ def _run_of(run: RunIn, num_gpus: int, step_autocorrelation: float | None) -> Ru
         step_sd_ms=run.step_sd_ms,
         step_p50_ms=run.step_p50_ms,
         step_p95_ms=run.step_p95_ms,
-        step_autocorrelation=step_autocorrelation,
+        step_autocorrelation=(
+            calibrated.findings.gaps.slowest_autocorrelation if calibrated else None
+        ),
         gpu_hours=run.gpu_hours,
         load_ms=run.load_ms,
         slowest_compute_ms=run.slowest_compute_ms,

@@ -112,6 +112,16 @@ def test_steps_that_were_alike_when_the_profile_was_calibrated_tell_less() -> No
     assert held(474, step_sd_ms=500, step_autocorrelation=0.6).verdict == "cannot_tell"
 
 
+def test_calibrated_figures_have_their_error() -> None:
+    rough = replace(PREDICTED, figures_se_ms=9.0)
+    found = held(473, rough)
+    # 9 ms and 0.1 ms together
+    assert found.chance_high_ms == pytest.approx(450 + 2.5758293035489004 * math.hypot(9, 0.1))
+    assert found.verdict == "cannot_tell"
+    assert "the standard error of 9 ms of the calibrated figures" in found.reasons[1]
+    assert held(474, rough).verdict == "parted"
+
+
 def test_what_is_not_known_of_a_parted_run_is_said() -> None:
     unknown = held(500).reasons
     assert "if the profile's figures were exact" in unknown[1]

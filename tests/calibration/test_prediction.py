@@ -1,11 +1,17 @@
 """What a run is predicted to take: the oracle's steps, and the spread of the design page."""
 
+import math
 from typing import Any
 
+import numpy as np
 import pytest
+from msgspec.structs import replace
 
-from service.calibration.prediction import Prediction, predict
-from service.model.scenario import decode_scenario
+from service.calibration.fit import fit
+from service.calibration.options import CalibrationOptions
+from service.calibration.prediction import Prediction, figures_error_of, predict
+from service.model.scenario import apply_overrides, decode_scenario
+from tests.calibration.compute_tables import factors_of, timings_of
 
 HOURS = 24.0 * 30
 SEED: dict[str, Any] = {
@@ -89,3 +95,34 @@ def test_what_is_simulated_has_no_quantiles_of_steps() -> None:
     assert found.step_sd_ms is None
     # Nothing lasts: clusters are alike
     assert found.step_mean_p50_ms == found.step_mean_ms
+
+
+def test_what_is_calibrated_is_as_rough_as_its_intervals() -> None:
+    compute = 3 * factors_of((40, 8), rank=0.02, step=0.02, rest=0.02)
+    load = np.full((40, 8), 10.0) + np.arange(40)[:, np.newaxis] % 4
+    wait = compute.max(axis=1, keepdims=True) - compute + 50 + np.arange(40)[:, np.newaxis] % 3
+    timings = timings_of(compute, load_ms=load, communication_ms=wait)
+    found = fit(timings, CalibrationOptions(load_is_prefetched=False))
+    bare: dict[str, Any] = {"num_gpus": 8, "compute_ms": 300}
+    scenario = decode_scenario(apply_overrides(bare, found.proposal.overrides))
+    step = predict(scenario, hours=HOURS)
+    assert step.figures_se_ms is None
+    widths = {
+        value.path: value.high - value.low
+        for value in found.proposal.values
+        if value.low is not None and value.high is not None
+    }
+    # An interval of 90 % is 3.29 standard errors wide
+    errors = {path: width / (2 * 1.6448536269514722) for path, width in widths.items()}
+    compute_ms = found.proposal.overrides["compute_ms"]
+    errors["compute_ms"] *= step.slowest_compute_ms / compute_ms
+    paths = ["compute_ms", "load_ms", "communication"]
+    assert all(errors[path] > 0 for path in paths)
+    together = math.hypot(*(errors[path] for path in paths))
+    everything = list(found.proposal.overrides)
+    assert figures_error_of(found, everything, step) == pytest.approx(together, rel=1e-6)
+    alone = figures_error_of(found, ["compute_ms"], step)
+    assert alone == pytest.approx(errors["compute_ms"], rel=1e-6)
+    # What is hidden makes no step longer
+    assert figures_error_of(found, ["load_ms"], replace(step, load_ms=0.0)) is None
+    assert figures_error_of(found, [], step) is None

@@ -287,6 +287,24 @@ def test_steps_are_as_alike_as_in_the_timings_of_the_profile(sqlite_database: Da
     assert held(sqlite_database, "a", STEP, profile="fitted").observed.step_autocorrelation == (
         expected
     )
+    with sqlite_database.write() as connection:
+        taken = msgspec.structs.replace(provenance, paths=["compute_ms", "slow_groups"])
+        profile_changes.create_profile(
+            connection, ACTOR, msgspec.structs.replace(new, slug="taken"), provenance=taken
+        )
+    test = held(sqlite_database, "a", STEP, profile="taken")
+    low, high = made.findings.compute_ms.low, made.findings.compute_ms.high
+    assert low is not None
+    assert high is not None
+    error = (high - low) / (2 * 1.6448536269514722) / made.findings.compute_ms.value * 300 / 0.7
+    assert test.predicted.figures_se_ms == pytest.approx(error, rel=1e-3)
+    # What is changed for this run is no figure of the timings
+    with sqlite_database.read() as connection:
+        run = RunIn(name="b", num_steps=1_000, step_mean_ms=STEP)
+        changed = BackTestIn(profile="taken", run=run, overrides={"compute_ms": 301})
+        asked = back_tests.ask(connection, ACTOR, changed)
+    assert asked.calibrated is not None
+    assert asked.calibrated.paths == {"slow_groups"}
     for slug in ("gone", SLUG):
         test = held(sqlite_database, "a", STEP, profile=slug)
         assert test.observed.step_autocorrelation is None
