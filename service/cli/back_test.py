@@ -11,6 +11,7 @@ import msgspec
 import rich_click as click
 
 from service.cli.back_test_formats import back_test_text, drift_text, list_text
+from service.cli.finite_numbers import FiniteRange
 from service.cli.service_answers import Document, answered, reached
 from service.cli.submission_options import moment_option, post_once, url_option
 
@@ -26,7 +27,7 @@ class _Field(NamedTuple):
 
     name: str
     help: str
-    kind: click.ParamType[Any] = click.FloatRange(min=0)
+    kind: click.ParamType[Any] = FiniteRange(min=0)
 
 
 _FIELDS: Final = (
@@ -67,7 +68,7 @@ def _run_options(function: Function) -> Function:
 @click.option("--calibration", type=click.UUID, metavar="ID", help="Stored timings, not a run.")
 @click.option(
     "--tolerance",
-    type=click.FloatRange(0.001, 0.5),
+    type=FiniteRange(0.001, 0.5),
     help="How far off it may be, as a fraction. Default: 0.05.",
 )
 @click.option("--list", "lists", is_flag=True, help="List the back-tests of PROFILE instead.")
@@ -179,5 +180,11 @@ def _tested(
 
 
 def _listed(client: httpx.Client, profile: str, limit: int) -> Document:
-    query = {"profile": profile.partition("@")[0], "page_size": str(limit)}
-    return answered(client.get(PATH, params=query), "the list")
+    slug = profile.partition("@")[0]
+    found = answered(
+        client.get(PATH, params={"profile": slug, "page_size": str(limit)}), "the list"
+    )
+    if not found["items"]:
+        # A profile that is not there has none either: the other question tells them apart.
+        answered(client.get(f"{PATH}/drift", params={"profile": slug}), "the list")
+    return found

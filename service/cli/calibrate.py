@@ -13,8 +13,8 @@ from service.calibration.findings import Findings, OverlapAudit
 from service.calibration.options import CalibrationOptions
 from service.calibration.refusals import TimingsRefusedError
 from service.cli.calibration_formats import findings_text
-from service.cli.calibration_sending import accepted, stored
-from service.cli.document_options import document_of, options_of
+from service.cli.calibration_sending import accepted, called, stored, target
+from service.cli.document_options import SOURCE, document_of, options_of
 from service.cli.export_progress import progress_bar
 from service.cli.faults import refuse
 from service.cli.overlap_audit import audit_text
@@ -101,6 +101,7 @@ def command(  # noqa: PLR0913 - one argument an option
     Exit code 1: no service, or it refused; 2: the timings are refused, with every reason.
     """
     options = document_of(CalibrationOptions, given)
+    _refuse_pipes(files)
     if not (stores or accept_into):
         for option, value in (("--name", name), ("--profile", profile), ("--gpu-type", gpu_type)):
             if value is not None:
@@ -113,6 +114,9 @@ def command(  # noqa: PLR0913 - one argument an option
     if asks_overlap:
         raise click.UsageError("--overlap-only is of files on this machine: leave --store out")
     with reached(url) as client:
+        if accept_into is not None:
+            # Before anything is sent: what is stored stays, whatever comes of the profile.
+            target(client, accept_into, gpu_type)
         query = {"name": name, "profile": profile, **_said(options)}
         calibration = stored(client, files, query, key=idempotency_key)
         _print(output_format, calibration)
@@ -120,6 +124,22 @@ def command(  # noqa: PLR0913 - one argument an option
         if accept_into is not None:
             revision = accepted(client, calibration, accept_into, gpu_type)
             click.echo(f"Accepted as {revision['slug']}@{revision['revision']}.", err=True)
+
+
+def _refuse_pipes(files: Sequence[Path]) -> None:
+    """Each file is read more than once, and by another process."""
+    faults = [
+        FieldFault(
+            pointer=str(file),
+            code="no_regular_file",
+            detail="it is no regular file, and can be read once only; write it to a file first, "
+            "which may be gzipped",
+        )
+        for file in files
+        if not file.is_file()
+    ]
+    if faults:
+        refuse(SOURCE, faults)
 
 
 def _read(
@@ -141,7 +161,7 @@ def _read(
             )
             for fault in error.faults
         ]
-        refuse(str(files[0]) if len(files) == 1 else f"{len(files)} files", faults)
+        refuse(called(files), faults)
 
 
 def _print_audit(output_format: str, found: OverlapAudit) -> None:
@@ -158,7 +178,11 @@ def _spooled(file: Path) -> SpooledFile:
             digest.update(block)
             num_bytes += len(block)
     return SpooledFile(
-        name=str(file), path=str(file), num_bytes=num_bytes, sha256=digest.hexdigest()
+        # The other process has no standard input.
+        name=str(file),
+        path=str(file.resolve()),
+        num_bytes=num_bytes,
+        sha256=digest.hexdigest(),
     )
 
 

@@ -4,12 +4,16 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import quote
 from uuid import uuid4
 
 import httpx
 
+from service.cli.document_options import SOURCE
+from service.cli.faults import refuse
 from service.cli.service_answers import Document, answered
 from service.cli.submission_options import TRIES
+from service.errors import FieldFault
 
 PATH: Final = "/v1/calibrations"
 PROFILES: Final = "/v1/cluster-profiles"
@@ -26,10 +30,9 @@ def stored(
     """
     said = {name: _text(value) for name, value in query.items() if value is not None}
     headers = {"Idempotency-Key": key or str(uuid4())}
-    source = str(files[0]) if len(files) == 1 else f"{len(files)} files"
     for attempt in range(1, TRIES + 1):
         try:
-            return answered(_sent(client, files, said, headers), source)
+            return answered(_sent(client, files, said, headers), called(files))
         except (httpx.ReadError, httpx.RemoteProtocolError):
             if attempt == TRIES:
                 raise
@@ -40,17 +43,29 @@ def accepted(
     client: httpx.Client, calibration: Document, slug: str, gpu_type: str | None
 ) -> Document:
     """The revision of the profile; one that is not there is made, of the GPU type."""
-    body: Document = {"profile": slug}
-    there = client.get(f"{PROFILES}/{slug}")
-    if there.status_code != httpx.codes.NOT_FOUND:
-        body["profile_version"] = answered(there, slug)["version"]
-    elif gpu_type is not None:
-        body["new_profile"] = {"name": slug, "gpu_type": gpu_type}
     return answered(
-        client.post(f"{PATH}/{calibration['id']}/acceptance", json=body),
+        client.post(f"{PATH}/{calibration['id']}/acceptance", json=target(client, slug, gpu_type)),
         "what is proposed",
         {"new_profile": "--gpu-type"},
+        outcome=f"no revision was made; it stays stored as {calibration['id']}",
     )
+
+
+def target(client: httpx.Client, slug: str, gpu_type: str | None) -> Document:
+    """Which profile is to be revised, or made; ends the program where neither can be."""
+    there = client.get(f"{PROFILES}/{quote(slug, safe='')}")
+    if there.status_code != httpx.codes.NOT_FOUND:
+        return {"profile": slug, "profile_version": answered(there, slug)["version"]}
+    if gpu_type is None:
+        detail = f"there is no profile {slug!r}; to make it, say what GPUs it has"
+        fault = FieldFault(pointer="--gpu-type", code="unknown_profile", detail=detail)
+        refuse(SOURCE, [fault])
+    return {"profile": slug, "new_profile": {"name": slug, "gpu_type": gpu_type}}
+
+
+def called(files: Sequence[Path]) -> str:
+    """What the files are called together in messages."""
+    return str(files[0]) if len(files) == 1 else f"this set of {len(files)} files"
 
 
 def _sent(

@@ -8,6 +8,7 @@ import rich_click as click
 from msgspec import Struct, inspect
 
 from service.cli.faults import refuse
+from service.cli.finite_numbers import FiniteRange
 from service.errors import InvalidError
 from service.jobs.documents import decode_document
 
@@ -52,7 +53,7 @@ def _option(field: inspect.Field) -> Callable[[Command], Command]:
     return click.option(
         flag,
         field.name,
-        type=int if is_whole else float,
+        type=int if is_whole else FiniteRange(),
         required=field.required,
         metavar="NUMBER" if is_whole else _unit(field.name),
         help=help_text or None,

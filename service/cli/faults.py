@@ -14,14 +14,14 @@ from service.errors import Fault
 BAD_INPUT: Final = 2
 
 
-def refuse(source: str, faults: Iterable[Fault]) -> NoReturn:
+def refuse(source: str, faults: Iterable[Fault], *, outcome: str = "nothing was done") -> NoReturn:
     """Print the source and, one a line, each fault: pointer, sentence, code. Ends the program.
 
     Plain lines, not a framed text, so that editors and scripts can read them.
     """
     lines = [f"  {fault.pointer or '/'}: {fault.detail} [{fault.code}]" for fault in faults]
     what = "1 fault" if len(lines) == 1 else f"{len(lines)} faults"
-    click.echo("\n".join([f"{source} has {what}, nothing was done:", *lines]), err=True)
+    click.echo("\n".join([f"{source} has {what}, {outcome}:", *lines]), err=True)
     sys.exit(BAD_INPUT)
 
 

@@ -13,6 +13,7 @@ import rich_click as click
 from service.cli.batch_following import follow
 from service.cli.batch_waiting import EXIT_CODES, INTERRUPTED, progress_bar
 from service.cli.faults import refuse
+from service.cli.finite_numbers import FiniteRange
 from service.cli.report_following import (
     ENDINGS_TEXT,
     REPORTS,
@@ -66,7 +67,7 @@ class MoneyType(click.ParamType[Document]):
 @click.option("--baseline", type=click.UUID, metavar="BATCH", help="What --batch is compared with.")
 @click.option(
     "--budget-gpu-hours",
-    type=click.FloatRange(min=0, min_open=True),
+    type=FiniteRange(min=0, min_open=True),
     metavar="HOURS",
     help="How many GPU-hours --batch may lose in 30 days.",
 )

@@ -38,13 +38,17 @@ def reached(address: str) -> Iterator[httpx.Client]:
 
 
 def answered(
-    response: httpx.Response, source: str, options: Mapping[str, str] | None = None
+    response: httpx.Response,
+    source: str,
+    options: Mapping[str, str] | None = None,
+    *,
+    outcome: str = "nothing was done",
 ) -> Document:
     """The answer's document.
 
     What is wrong with what was sent ends the program with every fault (code 2), anything else
     with the sentence of the problem (code 1). `options` are what fields are called on the command
-    line, where that is not their name.
+    line, where that is not their name; `outcome` is what was done all the same.
     """
     called = partial(_called, options or {})
     found = _document(response)
@@ -59,7 +63,7 @@ def answered(
         for fault in found.get("errors", [])
     ]
     if response.status_code in {400, 422} and faults:
-        refuse(source, faults)
+        refuse(source, faults, outcome=outcome)
     sentence = called(found.get("detail") or f"it answered {response.status_code}")
     raise click.ClickException(f"{response.request.url}: {sentence}{advice(response)}")
 

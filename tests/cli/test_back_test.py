@@ -81,6 +81,16 @@ def test_a_tolerance_of_its_own(trainard: Program, address: str, slug: str) -> N
     assert "the tolerance is 2.0%" in shown.stdout
 
 
+@pytest.mark.parametrize("profile", ["nobody", "a/../b"])
+def test_a_profile_that_is_not_there_has_no_empty_list(
+    trainard: Program, address: str, profile: str
+) -> None:
+    for question in ("--list", "--drift"):
+        asked = trainard("back-test", profile, "--url", address, question)
+        assert (asked.returncode, asked.stdout) == (1, "")
+        assert f"there is no cluster profile '{profile}'" in asked.stderr
+
+
 def test_the_list_and_the_drift(trainard: Program, address: str, slug: str) -> None:
     ask = ("back-test", slug, "--url", address)
     assert trainard(*ask, "--list").stdout == "There are no back-tests.\n"
@@ -104,6 +114,7 @@ def test_the_list_and_the_drift(trainard: Program, address: str, slug: str) -> N
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
+        (("--step-mean-ms", "nan"), "'nan' is no finite number"),
         ((), "a run needs --name, --step-mean-ms, --num-steps; or name a --calibration"),
         (("--list", "--drift"), "--list and --drift stand alone"),
         (("--list", "--name", "x"), "--list and --drift stand alone"),

@@ -1,6 +1,9 @@
 """`trainard calibrate`: read on this machine, or sent to a service and accepted."""
 
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -57,16 +60,10 @@ def test_few_steps_of_traces_tell_the_overlap_alone(trainard: Program, tmp_path:
             events += [step(number, start, 1_000), gemm(start, 600), all_reduce(start + 500, 300)]
         paths.append(tmp_path / f"rank{rank}.json")
         paths[-1].write_text(json.dumps(whole(events, rank)))
-    files = [str(path) for path in paths]
-    done = trainard("calibrate", *files)
-    assert done.returncode == 2
-    assert "told by three: trainard calibrate --overlap-only" in done.stderr
-    done = trainard("calibrate", *files, "--overlap-only")
+    done = trainard("calibrate", *map(str, paths), "--overlap-only")
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("it overlaps (by traces)\n")
     assert "hidden share [%]    33.33         33.33" in done.stdout
-    done = trainard("calibrate", *files, "--overlap-only", "--num-gpus", "64", "--format", "json")
-    assert json.loads(done.stdout)["verdict"] == "cannot_tell"
 
 
 def test_every_reason_to_refuse_is_said_with_its_place(trainard: Program, tmp_path: Path) -> None:
@@ -87,6 +84,8 @@ def test_every_reason_to_refuse_is_said_with_its_place(trainard: Program, tmp_pa
         ([], "Missing argument"),
         (["FILE", "--name", "x"], "add --store"),
         (["FILE", "--confidence", "1"], "confidence"),
+        (["FILE", "--confidence", "nan"], "'nan' is no finite number"),
+        (["FILE", "--overlap-off-step-ms", "-inf"], "'-inf' is no finite number"),
     ],
 )
 def test_what_cannot_be_asked_is_said(
@@ -101,8 +100,10 @@ def test_it_is_stored_and_accepted(trainard: Program, file: Path, address: str) 
     sent = ["calibrate", str(file), "--url", address, "--accept-into", "prod", "--skip-steps", "2"]
     nameless = trainard(*sent, "--idempotency-key", "a-run")
     assert nameless.returncode == 2
-    assert "to make it, say in --gpu-type what it is" in nameless.stderr
-    # The same key: it is not read again.
+    assert "--gpu-type: there is no profile 'prod'; to make it, say what GPUs" in nameless.stderr
+    assert "nothing was done" in nameless.stderr
+    with httpx.Client(base_url=address) as client:
+        assert client.get("/v1/calibrations").json()["items"] == []
     made = trainard(*sent, "--idempotency-key", "a-run", "--gpu-type", "H100", "--format", "json")
     assert made.returncode == 0, made.stderr
     # The service, in this process too, writes its log there.
@@ -116,6 +117,52 @@ def test_it_is_stored_and_accepted(trainard: Program, file: Path, address: str) 
     with httpx.Client(base_url=address) as client:
         (listed,) = client.get("/v1/calibrations").json()["items"]
     assert (listed["id"], listed["name"]) == (document["id"], "timings.csv")
+
+
+def test_what_is_stored_although_no_revision_is_made_is_said(
+    trainard: Program, file: Path, address: str
+) -> None:
+    whole = {"slug": "p", "name": "P", "gpu_type": "H100"}
+    # Eight GPUs are no multiple of sixteen
+    sizes = {"num_gpus": 32, "gpus_per_node": 16, "tensor_parallel_size": 16}
+    defaults = {"compute_ms": 300, **sizes}
+    with httpx.Client(base_url=address) as client:
+        made = client.post("/v1/cluster-profiles", json={**whole, "defaults": defaults})
+        assert made.status_code == 201, made.text
+        done = trainard("calibrate", str(file), "--url", address, "--accept-into", "p")
+        (listed,) = client.get("/v1/calibrations").json()["items"]
+    assert done.returncode == 2
+    assert f"no revision was made; it stays stored as {listed['id']}" in done.stderr
+    assert "nothing was done" not in done.stderr
+
+
+def test_what_can_be_read_once_only_is_refused(
+    trainard: Program, file: Path, tmp_path: Path
+) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    # Its other end is not there: whoever opened it would wait for ever
+    for name in (str(pipe), "/dev/null"):
+        done = trainard("calibrate", name)
+        assert done.returncode == 2
+        assert f"{name}: it is no regular file" in done.stderr
+    # Standard input is one where a shell has put it there
+    by_shell = ["/bin/sh", "-c", '"$0" -m service calibrate /dev/stdin < "$1"']
+    root = Path(__file__).parents[2]
+    told = subprocess.run(
+        [*by_shell, sys.executable, str(file)], cwd=root, capture_output=True, check=False
+    )
+    assert told.returncode == 0, told.stderr
+    assert b"24 steps (0 to 23) of 8 ranks" in told.stdout
+
+
+def test_several_files_are_refused_in_good_english(trainard: Program, tmp_path: Path) -> None:
+    files = [tmp_path / "a.csv", tmp_path / "b.csv"]
+    for rank, path in enumerate(files):
+        path.write_text(f"step,rank,compute_ms\n0,{rank},nan\n")
+    done = trainard("calibrate", *map(str, files))
+    assert done.returncode == 2
+    assert "this set of 2 files has " in done.stderr
 
 
 def test_a_connection_that_breaks_is_tried_again_with_the_same_key(file: Path) -> None:
