@@ -7,6 +7,7 @@ import numpy as np
 
 from service.calibration.findings import Estimate, Proposal, ProposedValue, Unknown
 from service.calibration.held_out import GROUPS_TO_TRY, usual_node_size
+from service.calibration.job_size import job_size
 from service.calibration.piped import pipeline_values
 from service.calibration.refusals import refused
 from service.calibration.step_match import CLOSE, Facts, of_exposed, readings_of, step_error
@@ -226,9 +227,13 @@ def _phases(facts: Facts) -> list[ProposedValue]:
 def _communication(facts: Facts) -> tuple[Estimate | None, str]:
     """Of the audit, else of a column, else what is left of a step that was timed."""
     if facts.exposed_only:
+        size = job_size(facts.timings, facts.options)
+        unseen = ""
+        if size.num_ranks > facts.timings.num_ranks:
+            unseen = " and the wait for slower ranks that were not timed"
         return facts.exposed_ms, (
             "what a step takes longer than its slowest rank's loading and compute: the part of "
-            "communication that is not hidden, and what no phase holds"
+            f"communication that is not hidden, what no phase holds{unseen}"
         )
     audited = None if facts.overlap is None else facts.overlap.communication_ms
     found = facts.phases.communication_ms if audited is None else audited

@@ -83,11 +83,8 @@ class Facts(Struct, frozen=True, kw_only=True):
 def readings_of(facts: Facts) -> Iterator[Facts]:
     """As the phases stand first, then as they may be read where that makes another step."""
     yield facts
-    rest = facts.phases.rest_ms
-    if rest is None or facts.exposed_ms is None:
-        return
-    beside = facts.phases_beside
-    if rest.value > 0 or beside is None:
+    rest, beside = facts.phases.rest_ms, facts.phases_beside
+    if beside is None or (rest is not None and rest.value > 0):
         yield replace(facts, exposed_only=True)
         return
     yield replace(facts, phases=beside)

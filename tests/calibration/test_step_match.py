@@ -91,6 +91,19 @@ def test_of_what_is_partly_hidden_the_exposed_part_is_proposed() -> None:
     assert "overlap" not in found.overrides
 
 
+@pytest.mark.parametrize(
+    ("ranks", "ends"), [(ALL, "no phase holds"), ([4, 5, 6, 7], "slower ranks that were not timed")]
+)
+def test_what_else_may_be_in_it_is_said(ranks: list[int], ends: str) -> None:
+    timings = longer_by(job(ranks, is_table=False, slow=1.3), 60)
+    (value,) = [
+        value
+        for value in fit(timings, CalibrationOptions()).proposal.values
+        if value.path == "communication"
+    ]
+    assert value.reason.endswith(ends)
+
+
 def test_loading_that_does_not_fit_into_the_step_runs_beside_the_one_before() -> None:
     found = fit(loaded(job(num_buckets=1), 250, is_beside=True), CalibrationOptions()).proposal
     assert found.overrides["overlap"] == {"kind": "none", "load_prefetch": True}
