@@ -271,8 +271,47 @@ def test_a_typed_price_gives_money(page: Page, base_url: str) -> None:
         assert found == list(readings.values())
 
 
+def test_numbers_are_read_as_the_language_of_the_page_writes_them(
+    browser: Browser, base_url: str
+) -> None:
+    """Not as the browser's: 1,5 would be 15 in an English one."""
+    with guarded_page(browser, base_url, refused=[422]) as page:
+        open_simulator(page, base_url)
+        load, speed = field(page, "load_ms"), field(page, "slow_groups.0.speed_fraction")
+        load.fill("1,5")
+        expect(load).to_have_attribute("aria-invalid", "true")
+        expect(load).to_have_accessible_description(re.compile("not surely one number"))
+        expect(page.locator("#refused")).to_be_visible()
+        # It stands where it was typed, and is said once
+        speed.focus()
+        expect(load).to_have_value("1,5")
+        expect(page.locator(".fault", has_text="not surely")).to_have_count(1)
+        load.fill("1,500")
+        page.wait_for_url(re.compile(r"load_ms=1500(&|$)"))
+        expect(page.locator("[aria-invalid]")).to_have_count(0)
+        expect(page.locator("#refused")).to_be_hidden()
+        load.fill("2.5e1")
+        page.wait_for_url(re.compile(r"load_ms=25(&|$)"))
+        speed.focus()
+        load.fill("1,5")
+        page.locator('[data-slider="load_ms"]').press("ArrowRight")
+        expect(page.locator("[aria-invalid]")).to_have_count(0)
+
+        open_simulator(page, base_url, "?lang=fr")
+        load.fill("1,5")
+        page.wait_for_url(re.compile(r"load_ms=1\.5(&|$)"))
+        load.fill("1.5")
+        expect(load).to_have_attribute("aria-invalid", "true")
+        page.goto(f"{base_url}/?lang=fr&load_ms=2.5")
+        expect(field(page, "load_ms")).to_have_value("2,5")
+
+
 def test_a_french_page_writes_figures_as_french_does(page: Page, base_url: str) -> None:
     open_simulator(page, base_url, "?lang=fr&num_gpus=1024")
+    page.locator('button[value="window"]').click()
+    # 131 072 GPUs lose 128 times the 176 008 of 1 024: 22.5 million, on an axis by fives
+    expect(page.locator("#loss-curve svg text", has_text="20\u202f000\u202f000")).to_have_count(1)
+    expect(page.locator("#loss-curve svg text", has_text=re.compile(r"\d[kMG]$"))).to_have_count(0)
     expect(figure(page, "efficiency")).to_have_text("76,13\u202f%")
     expect(figure(page, "lost_window")).to_have_text("176\u202f008")
     expect(page.locator("h1")).to_have_text("Ce que coûte l\u2019attente")

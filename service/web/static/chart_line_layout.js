@@ -9,8 +9,8 @@ const BOTTOM = 24;
 /**
  * Points in order of x: `{rows: [{x, y, low?, high?}], draws?: [{x, y}], notes?: [{x, text}],
  * ticks: [{x, label}], yLabels, isLog?, isShare?, tip(index)}`. `yLabels` are texts as long as the
- * longest number of the axis; `yFormat`: how it writes them
- * (default: short); `isShare`: y is an efficiency, drawn downwards from 1.
+ * longest number of the axis; `yFormat`: how it writes them (default:
+ * in full, as the page's language groups digits); `isShare`: y is an efficiency, drawn downwards from 1.
  */
 export function lines(given, width) {
   const { rows, draws = [], notes = [], ticks, isShare = false } = given;
@@ -43,7 +43,7 @@ export function lines(given, width) {
       x_to: to,
       x_ticks: shown.map((tick) => tick.x),
       x_labels: shown.map((tick) => tick.label),
-      y_format: given.yFormat ?? (isShare ? ".2~%" : Math.max(0, ...known) >= 10_000 ? "~s" : ",.6~g"),
+      y_format: given.yFormat ?? (isShare ? ".2~%" : ",.12~g"),
       is_share: isShare,
     },
     spots: (view) => {

@@ -4,7 +4,7 @@
 import { h, settled } from "./dom.js";
 import { faultOf } from "./field_checks.js";
 import { has, t } from "./texts.js";
-import { decimalRead, decimalRefused, typedDecimal, writtenDecimal } from "./typed_number.js";
+import { decimalRead, decimalRefused, typedDecimal, typedNumber, writtenDecimal, writtenNumber } from "./typed_number.js";
 
 let made = 0;
 
@@ -44,8 +44,8 @@ function partsOf(pointer) {
  * A field: `{pointer, kind, label, hint, unit, options, required, min, max, above, step, pattern,
  * wanted, rows, list, value}`.
  *
- * - `kind`: number, decimal (money: a text for the API, typed as the page's language writes it, with
- *   the pointer of its `currency`), text, select, date, check, json, lines (a list of texts, one a line) or pairs
+ * - `kind`: number (typed as the page's language writes it), decimal (money: the same, but a text for
+ *   the API, with the pointer of its `currency`), text, select, date, check, json, lines (a list of texts, one a line) or pairs
  *   (an object of texts, "key: value" a line);
  * - `options`: [[value, label]] of a select; `list`: suggestions of a text;
  * - an empty field is `null`, or left out (undefined) with `absent: true`.
@@ -180,7 +180,7 @@ export async function busy(button, work) {
   }
 }
 
-function inputOf({ kind, pointer, options, required, min, max, step, rows, placeholder }, id) {
+function inputOf({ kind, pointer, options, required, min, step, rows, placeholder }, id) {
   const shared = { id, name: pointer, "data-pointer": pointer, "aria-required": required ? "true" : null };
   if (kind === "select") {
     return h("select", shared, options.map(([value, label]) => h("option", { value: value ?? "" }, label)));
@@ -190,7 +190,7 @@ function inputOf({ kind, pointer, options, required, min, max, step, rows, place
     return h("textarea", { ...shared, rows: rows ?? (kind === "json" ? 12 : 3), spellcheck: "false", class: kind });
   }
   const texts = { ...shared, placeholder, autocomplete: "off" };
-  if (kind === "number") return h("input", { ...texts, type: "number", min, max, step: step ?? "any" });
+  if (kind === "number") return h("input", { ...texts, type: "text", inputmode: step === 1 && !(min < 0) ? "numeric" : "decimal" });
   if (kind === "decimal") return h("input", { ...texts, type: "text", inputmode: "decimal" });
   return h("input", { ...texts, type: kind === "date" ? "date" : "text", spellcheck: "false" });
 }
@@ -204,9 +204,9 @@ function readField({ kind, pointer, options }, input) {
   if (kind === "select") return options[input.selectedIndex]?.[0] ?? null;
   const text = input.value.trim();
   if (kind === "number") {
-    // What is no number has no value: an empty field would pass for one that was left out.
-    if (input.validity.badInput) throw new FieldFault([{ pointer, detail: t("common.no_number") }]);
-    return text === "" ? null : Number(text);
+    const value = typedNumber(text);
+    if (value === undefined) throw new FieldFault([{ pointer, detail: decimalRefused() }]);
+    return value;
   }
   if (kind === "decimal" && text !== "") {
     const amount = typedDecimal(text);
@@ -245,6 +245,7 @@ function writeField({ kind, options }, input, value) {
   else if (kind === "lines") input.value = (value ?? []).join("\n");
   else if (kind === "pairs") input.value = Object.entries(value ?? {}).map(([key, text]) => `${key}: ${text}`).join("\n");
   else if (kind === "decimal") input.value = writtenDecimal(value ?? "");
+  else if (kind === "number") input.value = writtenNumber(value ?? "");
   else input.value = value ?? "";
 }
 

@@ -94,8 +94,7 @@ function drawing(runs, value) {
     rows: runs.map((run) => ({ x: run.x, y: value(run) })),
     notes: notesOf(runs),
     ticks: ticksOf(runs),
-    // Written out, as the page's language groups digits; with room for a rounder end of the axis
-    yFormat: ",.12~g",
+    // With room for a rounder end of the axis
     yLabels: [`${count(Math.max(...runs.map(value)))}0`],
     tip: (index) => tipOf(runs[index], names[index]),
   };

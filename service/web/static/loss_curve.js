@@ -103,6 +103,7 @@ function drawing(rows, own, how) {
   const powers = rows.filter((row) => Number.isInteger(Math.log2(row.value)));
   const ticks = (powers.length > 1 ? powers : rows).map((row) => ({ x: row.value, label: count(row.value) }));
   const isOnAxis = isKnown(own) && own >= rows[0].value && own <= rows[rows.length - 1].value;
+  const known = [...points.flatMap((point) => [point.y, point.high]), ...draws.map((draw) => draw.y)].filter(isKnown);
   return {
     rows: points.filter((point) => isKnown(point.y)),
     draws,
@@ -110,7 +111,7 @@ function drawing(rows, own, how) {
     ticks,
     isLog: true,
     isShare: how.isShare === true,
-    yLabels: how.isShare ? ["100 %"] : ["888.8M"],
+    yLabels: how.isShare ? ["100 %"] : ["888.8", `${count(Math.max(0, ...known))}0`],
     tip: (index) => tipOf(rows.filter((row) => isKnown(row[how.field]))[index], how),
   };
 }

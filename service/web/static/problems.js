@@ -21,7 +21,8 @@ export function showProblem(problem, { form = null, prefix = "", focus = true } 
       continue;
     }
     first ??= field;
-    markField(field, error);
+    // What could not be read is said there already
+    if (!field.hasAttribute("data-unread")) markField(field, error);
   }
   const told = homeless.map((error) => [`${error.pointer ?? error.parameter ?? "/"}: `, ...wordsOf(error)]);
   if (told.length || !first) showNotice(form, problem, told);

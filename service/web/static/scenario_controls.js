@@ -3,7 +3,9 @@
 
 import { h } from "./dom.js";
 import { number } from "./format.js";
+import { clearField, markField } from "./problems.js";
 import { t } from "./texts.js";
+import { decimalRefused, typedNumber, writtenNumber } from "./typed_number.js";
 
 let made = 0;
 
@@ -70,8 +72,6 @@ export function numberControl(store, given) {
   const hint = given.hint ?? t(`scenario.${name}_hint`);
   const field = h("input", {
     id,
-    type: "number",
-    step: "any",
     inputmode: "decimal",
     autocomplete: "off",
     "data-pointer": `/${path.replaceAll(".", "/")}`,
@@ -79,7 +79,10 @@ export function numberControl(store, given) {
     "data-factor": factor,
     "aria-describedby": `${id}-hint`,
     oninput: () => {
-      const value = field.value === "" ? null : sent(field.valueAsNumber, factor);
+      const typed = typedNumber(field.value);
+      showUnread(typed === undefined);
+      // What is not read stands in the scenario as it was typed: nothing is computed of another.
+      const value = typed === undefined ? field.value : typed === null ? null : sent(typed, factor);
       showPlace(value);
       write(value);
     },
@@ -95,6 +98,7 @@ export function numberControl(store, given) {
         "data-slider": path,
         oninput: () => {
           const value = sent(slider.value(range.valueAsNumber), factor);
+          showUnread(false);
           showValue(value);
           told(value);
           write(value);
@@ -115,8 +119,14 @@ export function numberControl(store, given) {
     told(value);
   }
   function showValue(value) {
-    const text = value === null || value === undefined ? "" : String(Number(sent(value, 1 / factor).toPrecision(9)));
+    const text = value === null || value === undefined ? "" : writtenNumber(Number(sent(value, 1 / factor).toPrecision(9)));
     if (field.value !== text) field.value = text;
+  }
+  function showUnread(is) {
+    if (field.hasAttribute("data-unread") === is) return;
+    clearField(field);
+    if (is) markField(field, { detail: decimalRefused(), isOwn: true });
+    field.toggleAttribute("data-unread", is);
   }
 
   const element = h(
@@ -131,7 +141,12 @@ export function numberControl(store, given) {
     path,
     show(value, isWhole = false) {
       // What is being typed stays as it is, unless all is replaced.
-      if (isWhole || document.activeElement !== field) showValue(typeof value === "number" ? value : null);
+      if (isWhole || document.activeElement !== field) {
+        const isUnread = typeof value === "string" && typedNumber(value) === undefined;
+        if (isUnread) field.value = value;
+        else showValue(typeof value === "number" ? value : null);
+        showUnread(isUnread);
+      }
       showPlace(typeof value === "number" ? value : null);
     },
   };

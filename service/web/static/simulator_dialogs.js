@@ -6,6 +6,7 @@ import { clearProblem, showProblem } from "./problems.js";
 import { copied, differing } from "./scenario_state.js";
 import { baseOf, profileBase } from "./simulator_address.js";
 import { t } from "./texts.js";
+import { typedNumber } from "./typed_number.js";
 
 function field(name, pointer, properties = {}, hint = false) {
   const id = `make-${name}`;
@@ -18,6 +19,11 @@ function field(name, pointer, properties = {}, hint = false) {
     hint ? h("p", { class: "hint", id: `${id}-hint` }, t(`simulator.make_${name}_hint`)) : null,
   );
   return { element, input, value: () => input.value.trim() };
+}
+
+/** What is typed, or the text itself where it is no number: the API says so at its place. */
+function numberIn(input) {
+  return typedNumber(input.value) ?? (input.value.trim() || null);
 }
 
 /**
@@ -128,8 +134,8 @@ function staleBase(store, close, problemOf) {
 export function batchDialog(store) {
   const isPriced = store.price.mode === "rates";
   const name = field("batch_name", "/name", { required: true });
-  const start = field("start", "/axes/0/powers_of_two/start", { type: "number", value: "8" }, true);
-  const stop = field("stop", "/axes/0/powers_of_two/stop", { type: "number", value: "131072" }, true);
+  const start = field("start", "/axes/0/powers_of_two/start", { inputmode: "numeric", value: "8" }, true);
+  const stop = field("stop", "/axes/0/powers_of_two/stop", { inputmode: "numeric", value: "131072" }, true);
   const startOn = field("start_on", "/start_on", { type: "date" }, true);
   const currency = field("currency", "/currency", { maxlength: 3, value: isPriced ? store.price.currency : "" }, true);
   openDialog(
@@ -141,7 +147,7 @@ export function batchDialog(store) {
         item.profile = store.base.profile;
         item.overrides = differing(store.scenario, store.base.defaults);
       } else item.scenario = copied(store.scenario);
-      item.axes = [{ path: "num_gpus", powers_of_two: { start: start.input.valueAsNumber || null, stop: stop.input.valueAsNumber || null } }];
+      item.axes = [{ path: "num_gpus", powers_of_two: { start: numberIn(start.input), stop: numberIn(stop.input) } }];
       if (isPriced && store.price.gpu_type) {
         item.pricing = { gpu_type: store.price.gpu_type };
         if (store.price.cost_center) item.pricing.cost_center = store.price.cost_center;

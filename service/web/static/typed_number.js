@@ -23,6 +23,23 @@ export function typedDecimal(text, written = language) {
   return `${sign === "-" ? "-" : ""}${whole?.replace(groups, "") ?? "0"}${part ? `.${part}` : ""}`;
 }
 
+/**
+ * Any number as it is typed, also with a power of ten: 1.5e-3. Null for an empty text, undefined for
+ * one that is not surely one number.
+ */
+export function typedNumber(text, written = language) {
+  const [, lead, power] = /^(.*?)(?:e([+-]?\d{1,3}))?$/i.exec(text.trim()) ?? [];
+  if (lead === "" && power === undefined) return null;
+  const amount = typedDecimal(lead ?? "", written);
+  const value = amount === null ? Number.NaN : Number(power === undefined ? amount : `${amount}e${power}`);
+  return Number.isFinite(value) ? value : undefined;
+}
+
+/** A number as the language writes it in a field, in all its digits and without groups. */
+export function writtenNumber(value, written = language) {
+  return String(value).replace(".", formOf(written).mark);
+}
+
 /** A decimal of the API as the language writes it in a field; what is none stays as it is. */
 export function writtenDecimal(amount, written = language) {
   return /^-?\d+(\.\d+)?$/.test(amount) ? amount.replace(".", formOf(written).mark) : amount;
