@@ -15,7 +15,7 @@ from service.calibration.magnitudes import check_magnitudes
 from service.calibration.observed import Observed, mean_of, median_of, relative_to_stage
 from service.calibration.options import CalibrationOptions
 from service.calibration.overlap import audit_of
-from service.calibration.phases import phases_of
+from service.calibration.phases import Phases, phases_of
 from service.calibration.proposal import proposal_of
 from service.calibration.rank_remarks import remarks_on_ranks
 from service.calibration.short_cells import without_short_cells
@@ -61,7 +61,7 @@ def fit(timings: Timings, options: CalibrationOptions) -> Findings:
         load_is_prefetched=options.load_is_prefetched,
     )
     beside = None
-    if timings.load_ms is not None and options.load_is_prefetched is None:
+    if _may_be_beside(phases, timings, options):
         beside = phases_of(
             timings, usable.kept_steps, usable.kept_ranks, confidence, load_is_prefetched=True
         )
@@ -109,6 +109,13 @@ def fit(timings: Timings, options: CalibrationOptions) -> Findings:
         proposal=proposal,
         warnings=warnings,
     )
+
+
+def _may_be_beside(phases: Phases, timings: Timings, options: CalibrationOptions) -> bool:
+    """Whether loading and compute do not fit into the step, and nobody said how they stand."""
+    if timings.load_ms is None or options.load_is_prefetched is not None:
+        return False
+    return phases.rest_ms is not None and phases.rest_ms.value <= 0
 
 
 def _without_steps_apart(

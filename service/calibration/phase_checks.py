@@ -25,8 +25,10 @@ def check_phases(
     if timings.step_ms is None:
         return []
 
+    is_all = bool(rows.all() and ranks.all())
+
     def chosen(cells: FloatArray) -> FloatArray:
-        return cells[rows][:, ranks]
+        return cells if is_all else cells[rows][:, ranks]
 
     place = timings.steps[rows], timings.ranks[ranks]
     step_ms, compute_ms = chosen(timings.step_ms), chosen(timings.compute_ms)
@@ -38,16 +40,18 @@ def check_phases(
     ):
         if cells is None:
             continue
-        over = _over(chosen(cells), step_ms)
-        detail = _told(f"{name} is", chosen(cells), step_ms, over, place)
+        times_ms = chosen(cells)
+        over = _over(times_ms, step_ms)
+        if not over.any():
+            continue
+        detail = _told(f"{name} is", times_ms, step_ms, over, place)
         # A kernel of a trace may run on beyond the window that its step is told by.
         is_windowed = timings.format == "kineto" and name == "communication"
         most = _MAX_SHARE_OVER_WINDOWS if is_windowed else MAX_SHARE_OVER
-        if over.sum() > most * _num_known(chosen(cells), step_ms):
+        if over.sum() > most * _num_known(times_ms, step_ms):
             meant = f"{_LOAD}, or units" if name == "load" else "units"
             raise refused("inconsistent_times", f"{detail}: {meant} or columns are mixed up")
-        if over.any():
-            remarks.append(Remark(code=f"{name}_over_step", detail=detail))
+        remarks.append(Remark(code=f"{name}_over_step", detail=detail))
     if timings.load_ms is None or load_is_prefetched is True:
         return remarks
     serial = chosen(timings.load_ms) + compute_ms
