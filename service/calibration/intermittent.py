@@ -126,7 +126,11 @@ def drifts_of(relative: FloatArray) -> list[Drift]:
     moved = time @ centred / float(time @ time)
     size = np.sqrt(float(time @ time) * (centred * centred).sum(axis=0))
     correlation = np.abs(time @ centred) / np.maximum(size, 1e-300)
-    usual = 1.4826 * float(np.nanmedian(np.abs(moved)))
+    told = np.isfinite(moved)
+    if not told.any():
+        # Every rank is missing in a whole block.
+        return []
+    usual = 1.4826 * float(np.median(np.abs(moved[told])))
     drifts: BoolArray = np.abs(moved) >= max(math.log1p(MIN_EFFECT), DEVIATIONS * usual)
     drifts &= correlation >= MIN_CORRELATION
     level = blocks.mean(axis=0)

@@ -142,3 +142,12 @@ def test_of_many_such_ranks_twenty_are_named() -> None:
     cells[np.arange(100) // 10 % 2 == 1, :24] *= 1.3
     _, remarks = found_in(cells)
     assert "; and 4 more" in remarks["intermittent_ranks"]
+
+
+def test_ranks_that_are_all_missing_for_a_while_do_not_drift() -> None:
+    cells = factors_of((60, 4), rank=0, step=0, rest=0.01) / 100
+    cells[:, 3] *= np.linspace(1, 1.5, 60)
+    assert [one.position for one in drifts_of(cells)] == [3]
+    cells[:15, :2] = np.nan
+    cells[30:45, 2:] = np.nan
+    assert drifts_of(cells) == []
