@@ -21,6 +21,7 @@ from service.errors import FieldFault, InvalidError, NotFoundError
 from service.jobs.actors import Actor
 from service.jobs.back_test_documents import BackTestIn, RunIn
 from service.jobs.batch_documents import Notice
+from service.jobs.digests import digest
 from service.jobs.evaluations import EvaluationIn, refuse_long, refuse_too_many_draws, refused
 from service.jobs.planning import resolve_base
 from service.jobs.profiles import ResolvedProfile
@@ -98,9 +99,12 @@ def ask(connection: Connection, actor: Actor, document: BackTestIn) -> Asked:
     made_of = rows.provenance_of(connection, profile.revision_id) or {}
     calibrated = _calibrated(connection, actor, made_of, document)
     if document.calibration is not None:
-        run = run_of_calibration(_calibration(connection, actor, document.calibration))
-        # By what the files hold: the same files sent again are another calibration, but no news.
-        is_same_data = made_of.get("source_digest") == run.run_key
+        told = _calibration(connection, actor, document.calibration)
+        run = run_of_calibration(told)
+        # The same timings sent again are another calibration, but no news.
+        is_same_data = made_of.get("source_digest") == told.source_digest or (
+            calibrated is not None and _key_of(calibrated.findings) == run.run_key
+        )
         scenario = scenario_of(base, document, run.observed.num_gpus)
         run = msgspec.structs.replace(run, observed=_as_predicted(run, scenario))
     else:
@@ -158,10 +162,20 @@ def run_of_calibration(row: Row[Any]) -> Run:
         num_missing_ranks=max((source.world_size or 0) - source.num_ranks, 0),
         observed_at=row.created_at,
         source_key=f"calibration:{row.id}",
-        run_key=row.source_digest,
+        run_key=_key_of(findings),
         calibration_id=row.id,
         has_exposed=findings.overlap is not None and findings.overlap.exposed_ms is not None,
     )
+
+
+def _key_of(findings: Findings) -> str:
+    """Of what the timings say, however they were sent: gzipped, or under another name."""
+    step, source = findings.step_mean_ms, findings.source
+    rows_of_steps = [
+        [one.step, one.slowest_rank, one.slowest_ms, one.median_ms] for one in findings.gaps.steps
+    ]
+    said = [source.num_steps, source.num_ranks, None if step is None else step.value]
+    return digest([said, rows_of_steps])
 
 
 def _as_predicted(run: Run, scenario: Scenario) -> Observed:

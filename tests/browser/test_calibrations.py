@@ -72,6 +72,11 @@ def test_timings_are_refused_checked_stored_once_and_accepted(
         page.get_by_role("button", name="Make the revision").click()
         expect(page.locator("#profile-name")).to_have_text("night.csv")
         expect(page.locator(".provenance")).to_contain_text("From the calibration night.csv")
+        # A name may have no place to break it at
+        page.locator(".provenance a").evaluate("link => { link.textContent = 'n'.repeat(200); }")
+        for width in (1280, 360):
+            page.set_viewport_size({"width": width, "height": 800})
+            assert page.evaluate("document.documentElement.scrollWidth") == width
     made = httpx.get(f"{base_url}/v1/cluster-profiles/calibrated").json()
     assert "variability.common" not in made["provenance"]["paths"]
     assert made["defaults"]["slow_groups"][0]["count"] == 1

@@ -207,8 +207,18 @@ def test_a_revision_made_of_timings_is_not_proved_by_them(sqlite_database: Datab
     # Nor by the same files that are sent once more
     again = calibrated(sqlite_database)
     assert again.profile == "prod@2"
+    # Or whose bytes are others, and say the same
+    timings = found(profile=the_profile(sqlite_database))
+    (file,) = timings.findings.source.files
+    gzipped = msgspec.structs.replace(file, name="timings.csv.gz", sha256="f" * 64)
+    source = msgspec.structs.replace(timings.findings.source, files=[gzipped])
+    other = msgspec.structs.replace(timings.findings, source=source)
+    sent = msgspec.structs.replace(timings, findings=other)
+    predicted = foretold(sent)
+    with sqlite_database.write() as connection:
+        assert store(connection, ACTOR, sent, predicted).source_digest != again.source_digest
     told = the_drift(sqlite_database)
-    assert told.num_counted == 0
+    assert (told.num_runs, told.num_counted) == (1, 0)
 
 
 def run_of(options: dict[str, Any] | None = None, **changes: Any) -> Run:
