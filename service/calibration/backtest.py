@@ -168,7 +168,8 @@ def _reasons(
         exactly = (
             "would lie if the profile's figures were exact"
             if figures is None
-            else f"lie, with the standard error of {_shown(figures)} ms of the calibrated figures"
+            else f"lie, with the standard error of {_shown(figures)} ms of the calibrated times, "
+            "if spreads and slow GPUs are as they were found"
         )
         found.append(
             f"it lies {where} the {_shown(chance.low)} to {_shown(chance.high)} ms in which 99 % "

@@ -118,7 +118,7 @@ def test_calibrated_figures_have_their_error() -> None:
     # 9 ms and 0.1 ms together
     assert found.chance_high_ms == pytest.approx(450 + 2.5758293035489004 * math.hypot(9, 0.1))
     assert found.verdict == "cannot_tell"
-    assert "the standard error of 9 ms of the calibrated figures" in found.reasons[1]
+    assert "the standard error of 9 ms of the calibrated times" in found.reasons[1]
     assert held(474, rough).verdict == "parted"
 
 
