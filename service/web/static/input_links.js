@@ -13,6 +13,8 @@ export function pathLink(path) {
 
 const WHOLE = {
   slow_groups: "slow_groups.count",
+  // Not in the model: that ranks load differently is told beside the load of all
+  "variability.load": "load_ms",
   communication: "communication.kind",
   overlap: "overlap.kind",
   synchronization: "synchronization.kind",
