@@ -51,10 +51,6 @@ class TimingsRefusedError(ValueError):
         super().__init__("; ".join(fault.detail for fault in faults))
         self.faults = faults
 
-    # A subclass of ValueError with arguments of its own does not survive a pipe by itself.
-    def __reduce__(self) -> tuple[type["TimingsRefusedError"], tuple[Fault, ...]]:
-        return type(self), self.faults
-
 
 def refused(
     code: RefusalCode,

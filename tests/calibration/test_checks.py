@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from service.calibration.checks import MAX_CELLS, checked, trend_of
+from service.calibration.findings import Remark
 from service.calibration.observed import observed_of
 from service.calibration.options import CalibrationOptions
 from service.calibration.refusals import TimingsRefusedError
@@ -89,6 +90,14 @@ def test_what_leaves_no_two_ranks_in_common_is_refused() -> None:
 )
 def test_remarks(timings: Timings, code: str) -> None:
     assert codes(timings) == [code]
+
+
+def test_gaps_in_the_ranks_are_said_once() -> None:
+    ranks = np.array([0, 1, 2, 3, 4, 7])
+    of_reading = Remark(code="ranks_missing", detail="ranks 5 and 6 are not in the files")
+    assert codes(timings_of(table(40, 6), ranks=ranks)) == ["missing_ranks"]
+    told = timings_of(table(40, 6), ranks=ranks, warnings=(of_reading,))
+    assert codes(told) == ["ranks_missing"]
 
 
 def test_a_few_cells_over_their_step_are_a_remark() -> None:
