@@ -27,6 +27,7 @@ from service.api import (
     evaluations,
     export_files,
     exports,
+    file_audits,
     overlap_audits,
     pipeline_search,
     problem_pages,
@@ -48,9 +49,9 @@ from service.api import (
     webhook_endpoints,
 )
 from service.api.batch_watch import BatchWatch
-from service.api.calibrations import reading_turns
 from service.api.contract import ApiRequest, ApiResponse
 from service.api.edge import GuardedApp
+from service.api.file_readings import reading_turns
 from service.api.gate import AccessGate
 from service.api.logs import configure_logs
 from service.api.metrics import Metrics
@@ -76,6 +77,7 @@ ROUTES: tuple[Iterable[HTTPRouteHandler], ...] = (
     pipeline_search.routes,
     communication.routes,
     overlap_audits.routes,
+    file_audits.routes,
     coarse_calibrations.routes,
     profiles.routes,
     calibrations.routes,

@@ -1,13 +1,9 @@
 """`/v1/calibrations`: observed timings as fitted scenario parts."""
 
-import asyncio
-import threading
-from contextlib import suppress
 from functools import partial
 from typing import Annotated, Any
 from uuid import UUID
 
-import anyio
 from litestar.handlers import HTTPRouteHandler
 from msgspec import Meta, Struct
 
@@ -15,21 +11,17 @@ from service.api.answers import empty_answer, json_answer
 from service.api.bodies import read_body
 from service.api.concurrency import etag_of, expected_version, not_modified
 from service.api.contract import Answer, ApiRequest, ApiResponse, Contract, operation
+from service.api.file_readings import caller_of, of_files, options_of
 from service.api.idempotency import Created, create_once, replayed
 from service.api.list_queries import Moment, PageQuery, in_utc
 from service.api.pages import page_answer
 from service.api.parameters import read_path, read_query, refuse_query
 from service.api.transactions import actor_of, in_thread, read, write
-from service.api.turns import ClientGone, Turns
 from service.api.upload_paths import CALIBRATIONS
 from service.api.uploads import received_files
-from service.calibration.findings import Findings
 from service.calibration.options import CalibrationOptions
-from service.calibration.reading.limits import DEFAULT_LIMITS
-from service.calibration.refusals import TimingsRefusedError
 from service.db.calibrations import CalibrationFilter
 from service.db.engine import Connection
-from service.errors import UnavailableError
 from service.jobs import calibrations
 from service.jobs.batch_documents import ProfileReference
 from service.jobs.calibration_acceptance import accept
@@ -41,7 +33,7 @@ from service.jobs.calibration_documents import (
     CalibrationPreview,
     CalibrationState,
 )
-from service.jobs.calibration_work import ReadingCanceledError, SpooledFile, find
+from service.jobs.calibration_work import find
 from service.jobs.calibrations import Found
 from service.jobs.digests import digest
 from service.jobs.profile_documents import RevisionOut
@@ -56,21 +48,6 @@ EXAMPLE: dict[str, Any] = {
     "take": ["num_gpus", "compute_ms"],
     "scenario": {"load_ms": 30, "communication": {"kind": "fixed", "allreduce_ms": 80}},
 }
-# While it is read nothing else is read for its caller; two readings take two cores.
-READINGS_AT_ONCE = 2
-
-
-def reading_turns() -> Turns:
-    """Files that came are worth a wait as long as those before them may take at the longest.
-
-    How many there can be is bounded where they come in (uploads.UploadSlots).
-    """
-    return Turns(
-        DEFAULT_LIMITS.elapsed_s,
-        at_once=READINGS_AT_ONCE,
-        before="files of other uploads have been read",
-        instead=", or read them where they are: trainard calibrate",
-    )
 
 
 class CalibrationQuery(CalibrationOptions, frozen=True, kw_only=True):
@@ -164,15 +141,15 @@ async def create_calibration(request: ApiRequest) -> ApiResponse:
         reference = query.profile
         profile = await read(request, lambda c: resolve_profile(c, actor, reference))
     state = request.app.state
-    with state.upload_slots.taken(_caller(request)):
+    with state.upload_slots.taken(caller_of(request)):
         async with received_files(request, state.spool) as files:
             body_digest = digest([[file.name, file.sha256] for file in files])
             if not query.validate_only:
                 earlier = await replayed(request, body_digest)
                 if earlier is not None:
                     return earlier
-            options = _options(query)
-            findings = await _found(request, files, options)
+            options = options_of(query)
+            findings = await of_files(request, partial(find, files, options))
     found = Found(
         name=query.name or files[0].name, profile=profile, options=options, findings=findings
     )
@@ -316,54 +293,6 @@ async def accept_calibration(request: ApiRequest) -> ApiResponse:
         return Created(document=revision, headers=headers)
 
     return await create_once(request, create)
-
-
-async def _found(
-    request: ApiRequest, files: list[SpooledFile], options: CalibrationOptions
-) -> Findings:
-    """What a process of its own finds in the files, when it is the caller's turn.
-
-    It is ended when the client goes, or the service stops.
-    """
-    state = request.app.state
-    turns: Turns = state.reading_turns
-    canceled, gone = threading.Event(), anyio.Event()
-
-    async def watch() -> None:
-        while (await request.receive())["type"] != "http.disconnect":
-            pass
-        canceled.set()
-        gone.set()
-
-    work = partial(
-        find,
-        files,
-        options,
-        is_canceled=lambda: canceled.is_set() or state.batch_watch.is_stopping,
-    )
-    watcher = asyncio.create_task(watch())
-    try:
-        return await turns.take(_caller(request), work, gone=gone.wait)
-    except TimingsRefusedError as error:
-        raise calibrations.refusal(error) from error
-    except ReadingCanceledError as error:
-        if canceled.is_set():
-            raise ClientGone from error
-        raise UnavailableError("the service stops; send the files again soon") from error
-    finally:
-        watcher.cancel()
-        with suppress(asyncio.CancelledError):
-            await watcher
-
-
-def _options(query: CalibrationQuery) -> CalibrationOptions:
-    names = CalibrationOptions.__struct_fields__
-    return CalibrationOptions(**{name: getattr(query, name) for name in names})
-
-
-def _caller(request: ApiRequest) -> str:
-    actor = actor_of(request)
-    return f"{actor.team_id} {actor.principal}"
 
 
 routes: list[HTTPRouteHandler] = [

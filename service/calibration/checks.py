@@ -27,7 +27,8 @@ MAX_CELLS = 20_000_000
 MIN_SHARE_OF_STEPS = 0.5
 MIN_VALUES = 4
 _OVERLAP_ALONE = (
-    "; whether communication overlaps is told by three: trainard calibrate --overlap-only"
+    "; whether communication overlaps is told by three: trainard calibrate --overlap-only, or "
+    "POST /v1/overlap-audits/files"
 )
 
 

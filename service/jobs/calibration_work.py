@@ -70,10 +70,11 @@ def audit(
     options: CalibrationOptions,
     limits: ReadingLimits = DEFAULT_LIMITS,
     progress: Callable[[int], None] = lambda _: None,
+    is_canceled: Callable[[], bool] = lambda: False,
 ) -> OverlapAudit:
     """Likewise whether communication overlaps, also of files too short to fit anything to."""
     errand = Errand(files=tuple(files), options=options, limits=limits, overlap_only=True)
-    return _told(errand, Audited, progress, lambda: False).audit
+    return _told(errand, Audited, progress, is_canceled).audit
 
 
 def _told(

@@ -13,7 +13,7 @@ import msgspec
 from service.api.calibration_examples import COARSE_CALIBRATIONS, OVERLAP_AUDITS
 from service.api.examples import EIGHT_STAGES, MEASUREMENTS
 from tests.api.access_world import SCENARIO, Call, World
-from tests.api.calibration_tables import table
+from tests.api.calibration_tables import table, timed_table
 
 CSV_HEADER = "gpu_type,currency,price_per_gpu_hour,valid_from,source\n"
 PROFILES = "/v1/cluster-profiles"
@@ -330,6 +330,13 @@ REQUESTS: dict[str, Request] = {
             "POST",
             "/v1/overlap-audits",
             {"json": next(iter(OVERLAP_AUDITS.values()))},
+        ),
+    ),
+    "audit_overlap_of_files": Request(
+        own=lambda world: (
+            "POST",
+            "/v1/overlap-audits/files",
+            {"files": [("file", (f"{world.name}.csv", timed_table().decode()))]},
         ),
     ),
     "start_coarsely": Request(

@@ -37,6 +37,17 @@ def table(num_ranks: int = NUM_RANKS, num_steps: int = NUM_STEPS, seed: int = 1)
     return "\n".join([*lines, ""]).encode()
 
 
+def timed_table(num_ranks: int = NUM_RANKS) -> bytes:
+    """The table with steps that take 80 ms longer than the slowest rank computes."""
+    head, *lines = table(num_ranks).decode().splitlines()
+    steps: list[str] = []
+    for start in range(0, len(lines), num_ranks):
+        rows = lines[start : start + num_ranks]
+        whole = max(float(row.split(",")[2]) for row in rows) + 80
+        steps += [f"{row},{whole:.4f}" for row in rows]
+    return "\n".join([f"{head},step_ms", *steps, ""]).encode()
+
+
 @cache
 def findings() -> Findings:
     """What the table tells, read and fitted in this process."""

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import uvicorn
 from litestar import Litestar
 
-from service.api.calibrations import reading_turns
+from service.api.file_readings import reading_turns
 from service.app import create_app
 from service.cli.bounded_protocol import protocol_within
 from service.cli.graceful_server import GracefulServer

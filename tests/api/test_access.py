@@ -52,6 +52,7 @@ ALLOWED: dict[str, frozenset[str] | str] = {
     "list_link_presets": ALL,
     "read_collective_measurement": ALL,
     "audit_overlap": ALL,
+    "audit_overlap_of_files": PLANNERS,
     "start_coarsely": ALL,
     "list_profiles": ALL,
     "get_profile": ALL,

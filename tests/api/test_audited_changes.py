@@ -36,7 +36,7 @@ from tests.jobs.completed import complete
 READING = ("get", "head", "options")
 # Whose POSTs compute and store nothing.
 COMPUTING = {"Evaluations", "Communication"}
-PREVIEWING = {"preview_occurrences", "audit_overlap", "start_coarsely"}
+PREVIEWING = {"preview_occurrences", "audit_overlap", "audit_overlap_of_files", "start_coarsely"}
 POSTGRES_ONLY = {"publish_batch", "unpublish_batch"}
 PROFILES = "/v1/cluster-profiles"
 RATES = "/v1/gpu-hour-rates"

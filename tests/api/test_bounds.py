@@ -24,6 +24,7 @@ ALTERNATIVES = ("anyOf", "oneOf", "allOf")
 BY_SETTING = {
     "BatchIn.items": "items_per_batch (tests/jobs/test_batches.py)",
     "BatchTemplate.items": "items_per_batch (tests/jobs/test_schedules.py)",
+    "audit_overlap_of_files multipart/form-data.file": "calibration_files (test_uploads.py)",
     "create_calibration multipart/form-data.file": "calibration_files (test_uploads.py)",
     "import_rates text/csv": "body_bytes (tests/api/test_bodies.py)",
 }

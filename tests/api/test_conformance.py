@@ -56,7 +56,7 @@ enabled = false
 # Each upload is read by a process of its own, which takes seconds; forms that are none, and
 # parameters, are in test_uploads.py and test_calibrations.py.
 [[operations]]
-include-name-regex = "^POST /v1/calibrations$"
+include-name-regex = "^POST /v1/(calibrations|overlap-audits/files)$"
 
 [operations.phases.coverage]
 enabled = false

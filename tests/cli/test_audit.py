@@ -22,7 +22,7 @@ from tests.jobs.audit_trails import age, change, events, record, rehash, sealed
 READING = ("get", "head", "options")
 # Whose POSTs compute and store nothing.
 COMPUTING = {"Evaluations", "Communication"}
-PREVIEWING = {"preview_occurrences", "audit_overlap", "start_coarsely"}
+PREVIEWING = {"preview_occurrences", "audit_overlap", "audit_overlap_of_files", "start_coarsely"}
 
 
 def trainard(name: str, *arguments: str) -> Result:
