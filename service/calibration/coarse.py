@@ -15,7 +15,6 @@ from typing import Annotated, Any, Final, Literal
 
 import numpy as np
 from msgspec import Meta, Struct
-from scipy import optimize
 
 from service.calibration.coarse_unknowns import unknown_of, warnings_of
 from service.calibration.findings import Coarse, CoarseEstimate, Estimate, Family
@@ -172,6 +171,9 @@ def _cv_of(law: Law, ratio: float, num_draws: int, most: float) -> float | None:
         return 0.0
     if beyond(most) < 0:
         return None
+    # Here, since it takes a service that starts half a second to import.
+    from scipy import optimize  # noqa: PLC0415
+
     # The ratio rises with the cv.
     return float(optimize.brentq(beyond, MIN_CV, most, xtol=1e-15, rtol=1e-13))
 

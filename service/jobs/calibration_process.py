@@ -9,14 +9,13 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 import pyarrow as pa
-from msgspec import Struct
 
 from service.calibration.fit import fit
-from service.calibration.options import CalibrationOptions
 from service.calibration.overlap import audit_alone
 from service.calibration.reading.door import OpenFile, read_timings
 from service.calibration.reading.limits import ReadingLimits
-from service.calibration.refusals import Fault, TimingsRefusedError
+from service.calibration.refusals import TimingsRefusedError
+from service.jobs.calibration_errands import Errand, out_of_memory
 from service.jobs.calibration_messages import (
     Audited,
     Failed,
@@ -26,34 +25,14 @@ from service.jobs.calibration_messages import (
     Refused,
     encode,
 )
-from service.jobs.parent_processes import end_with_parent
 
 # Of bytes read between two messages.
 TELL_EVERY_BYTES = 4 << 20
 _STATM = Path("/proc/self/statm")
 
 
-class SpooledFile(Struct, frozen=True, kw_only=True):
-    """A file that waits to be read: the name that it came under, and where it lies."""
-
-    name: str
-    path: str
-    num_bytes: int
-    sha256: str
-
-
-class Errand(Struct, frozen=True, kw_only=True):
-    """What a reading process is to do: read the files, then fit them or audit their overlap."""
-
-    files: tuple[SpooledFile, ...]
-    options: CalibrationOptions
-    limits: ReadingLimits
-    overlap_only: bool = False
-
-
 def work(connection: Connection, errand: Errand) -> None:
     """Do it and send the end; the process is then over."""
-    end_with_parent()
     limit_process(errand.limits)
     try:
         connection.send_bytes(encode(_outcome(connection, errand)))
@@ -92,15 +71,6 @@ def _outcome(connection: Connection, errand: Errand) -> Message:
     except Exception:  # noqa: BLE001
         # Whatever it is, whoever started this process has to hear of it.
         return Failed(trace=traceback.format_exc())
-
-
-def out_of_memory(limits: ReadingLimits) -> Fault:
-    """The reason when reading takes more memory than it may."""
-    return Fault(
-        code="file_too_large",
-        detail=f"reading and fitting took over {limits.memory_bytes} bytes of memory, which is the "
-        "limit: give fewer steps, every tenth of a long run tells the same",
-    )
 
 
 def limit_process(limits: ReadingLimits) -> None:

@@ -17,6 +17,7 @@ from service.calibration.findings import Findings, OverlapAudit
 from service.calibration.options import CalibrationOptions
 from service.calibration.reading.limits import DEFAULT_LIMITS, ReadingLimits
 from service.calibration.refusals import Fault, TimingsRefusedError, refused
+from service.jobs.calibration_errands import Errand, SpooledFile, out_of_memory, start
 from service.jobs.calibration_messages import (
     Audited,
     Failed,
@@ -25,7 +26,6 @@ from service.jobs.calibration_messages import (
     Refused,
     decode,
 )
-from service.jobs.calibration_process import Errand, SpooledFile, out_of_memory, work
 
 __all__ = ["ReadingCanceledError", "ReadingFailedError", "SpooledFile", "audit", "find"]
 
@@ -85,7 +85,7 @@ def _told(
 ) -> Answer:
     context = multiprocessing.get_context("spawn")
     receiver, sender = context.Pipe(duplex=False)
-    process = context.Process(target=work, args=(sender, errand), name="reading", daemon=True)
+    process = context.Process(target=start, args=(sender, errand), name="reading", daemon=True)
     with receiver:
         process.start()
         # Of this end nothing is kept, so that the other's death is the end of the stream.
