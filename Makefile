@@ -106,7 +106,7 @@ test-traced: $(STAMP)
 test-others: $(STAMP)
 	$(PYTEST) -m "not long" $(UNTRACED) $(OTHERS) $(addprefix --ignore=,$(filter tests/jobs/%,$(TRACED)))
 
-test-long: $(STAMP) ## What make test leaves out (tests/long_tests.py; some 5 minutes on 2 cores)
+test-long: $(STAMP) ## What make test leaves out (tests/long_tests.py; some 20 minutes on 2 cores)
 	$(PYTEST) -m long tests/api tests/calibration tests/cli tests/jobs tests/load tests/model
 
 coverage: $(STAMP) ## All tests, traced: the gate of the other rooms (some 45 minutes on 2 cores)

@@ -16,7 +16,7 @@ from sqlalchemy import create_engine, text
 
 from service.db import migrate
 from service.db.engine import Database
-from tests.long_tests import LONG
+from tests.long_tests import is_long
 
 # New examples belong where somebody looks at them: CI tells whether a change broke what was sound.
 settings.register_profile("ci", derandomize=True)
@@ -35,7 +35,12 @@ OPTIONS = (
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark what `make test` leaves out."""
     for item in items:
-        if item.nodeid in LONG:
+        params = (
+            item.callspec.params
+            if isinstance(item, pytest.Function) and hasattr(item, "callspec")
+            else {}
+        )
+        if is_long(item.nodeid, params.get("database_url")):
             item.add_marker(pytest.mark.long)
 
 

@@ -4,10 +4,21 @@ Mostly the same killing on the other database. `make test` leaves them out, sinc
 within half an hour on two cores; `make test-long` and `make coverage` run them.
 """
 
-from typing import Final
+from typing import Any, Final
+
+# Whole files: brute force of what has closed forms, oracles and invariants in others.
+LONG_FILES: Final = ("tests/model/test_pipes_by_hand.py",)
+# Tests of use cases run on both databases. On PostgreSQL they are in `make test`; on the embedded
+# file what they call is there by the tests of the API and of the commands, which use it.
+ON_BOTH_DATABASES: Final = "tests/jobs/"
 
 LONG: Final = frozenset(
     {
+        # Seconds are compared, which other processes on the same cores take part in.
+        "tests/db/test_deletions.py::test_no_writer_and_no_reader_waits_long[sqlite]",
+        "tests/db/test_deletions.py::test_no_writer_and_no_reader_waits_long[postgresql]",
+        # What a viewer may not do is refused one by one in test_access.py.
+        "tests/api/test_conformance.py::test_every_operation_keeps_its_promises_to_a_viewer",
         # The same on PostgreSQL, or on the embedded file, is in `make test`.
         "tests/jobs/test_engine_kills.py::test_killed_at_every_named_point[sqlite]",
         "tests/jobs/test_engine_kills.py::test_killed_at_random_while_it_computes[postgresql-3]",
@@ -61,3 +72,11 @@ LONG: Final = frozenset(
         ),
     }
 )
+
+
+def is_long(nodeid: str, database: Any) -> bool:
+    """Whether `make test` leaves the test out; `database` is the kind it runs on, if it has one."""
+    if nodeid in LONG or nodeid.startswith(LONG_FILES):
+        return True
+    is_repeated = database == "sqlite" and nodeid.startswith(ON_BOTH_DATABASES)
+    return is_repeated and nodeid.replace("sqlite", "postgresql") not in LONG
