@@ -7,7 +7,7 @@ within half an hour on two cores; `make test-long` and `make coverage` run them.
 from typing import Any, Final
 
 # Whole files: brute force of what has closed forms, oracles and invariants in others.
-LONG_FILES: Final = ("tests/model/test_pipes_by_hand.py",)
+LONG_FILES: Final = ("tests/model/test_pipes_by_hand.py", "tests/model/test_steps_by_hand.py")
 # Tests of use cases run on both databases. On PostgreSQL they are in `make test`; on the embedded
 # file what they call is there by the tests of the API and of the commands, which use it.
 ON_BOTH_DATABASES: Final = "tests/jobs/"
