@@ -264,4 +264,5 @@ def test_memory_does_not_grow_with_the_rows(
         assert made.bytes > 15_000_000
         # Less than the columns of the further points: some 70 MB.
         assert after_kb - before_kb < 60_000, (name, before_kb, after_kb)
-        assert after_kb < 400_000, (name, after_kb)
+        # pyarrow takes pandas along where it is, as for the benchmarks here: some 30 MB.
+        assert after_kb < 440_000, (name, after_kb)
