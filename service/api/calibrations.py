@@ -11,12 +11,12 @@ from service.api.answers import empty_answer, json_answer
 from service.api.bodies import read_body
 from service.api.concurrency import etag_of, expected_version, not_modified
 from service.api.contract import Answer, ApiRequest, ApiResponse, Contract, operation
-from service.api.file_readings import caller_of, of_files, options_of
+from service.api.file_readings import of_files, options_of
 from service.api.idempotency import Created, create_once, replayed
 from service.api.list_queries import Moment, PageQuery, in_utc
 from service.api.pages import page_answer
 from service.api.parameters import read_path, read_query, refuse_query
-from service.api.transactions import actor_of, in_thread, read, write
+from service.api.transactions import actor_of, caller_of, in_thread, read, write
 from service.api.upload_paths import CALIBRATIONS
 from service.api.uploads import received_files
 from service.calibration.options import CalibrationOptions

@@ -6,8 +6,9 @@ from litestar.handlers import HTTPRouteHandler
 
 from service.api.answers import json_answer
 from service.api.contract import Answer, ApiRequest, ApiResponse, Contract, operation
-from service.api.file_readings import caller_of, of_files
+from service.api.file_readings import of_files
 from service.api.parameters import read_query
+from service.api.transactions import caller_of
 from service.api.upload_paths import FILE_AUDITS
 from service.api.uploads import received_files
 from service.calibration.findings import OverlapAudit

@@ -10,7 +10,7 @@ from typing import Protocol, TypeVar
 import anyio
 
 from service.api.contract import ApiRequest
-from service.api.transactions import actor_of
+from service.api.transactions import caller_of
 from service.api.turns import ClientGone, Turns
 from service.calibration.options import CalibrationOptions
 from service.calibration.reading.limits import DEFAULT_LIMITS
@@ -81,9 +81,3 @@ def options_of(query: CalibrationOptions) -> CalibrationOptions:
     """The options alone, without what else a query asks."""
     names = CalibrationOptions.__struct_fields__
     return CalibrationOptions(**{name: getattr(query, name) for name in names})
-
-
-def caller_of(request: ApiRequest) -> str:
-    """Whose turn it is."""
-    actor = actor_of(request)
-    return f"{actor.team_id} {actor.principal}"

@@ -50,14 +50,18 @@ async def in_turn(request: ApiRequest, work: Callable[[], T], *, is_brief: bool 
     is then dropped.
     """
     turns: Turns = request.app.state.turns
-    actor = actor_of(request)
 
     async def gone() -> None:
         while (await request.receive())["type"] != "http.disconnect":
             pass
 
-    caller = f"{actor.team_id} {actor.principal}"
-    return await turns.take(caller, work, is_brief=is_brief, gone=gone)
+    return await turns.take(caller_of(request), work, is_brief=is_brief, gone=gone)
+
+
+def caller_of(request: ApiRequest) -> str:
+    """Whose turn it is."""
+    actor = actor_of(request)
+    return f"{actor.team_id} {actor.principal}"
 
 
 async def read(request: ApiRequest, use_case: Callable[[Connection], T]) -> T:

@@ -53,7 +53,7 @@ def checked(timings: Timings, options: CalibrationOptions) -> Checked:
     warnings = [*timings.warnings, *_check_counts(observed, timings, options)]
     cells = observed.compute_ms
     _check_values(cells)
-    check_said(timings.includes_wait)
+    check_said(includes_wait=timings.includes_wait)
     warnings += missing_remarks(cells, observed.steps)
     warnings += check_phases(
         timings, kept_steps, kept_ranks, load_is_prefetched=options.load_is_prefetched

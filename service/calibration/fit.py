@@ -51,7 +51,9 @@ def fit(timings: Timings, options: CalibrationOptions) -> Findings:
     timings, usable = without_short_cells(timings, usable)
     observed, confidence = usable.observed, options.confidence
     fitted = fitted_of(observed, confidence)
-    waiting = check_waiting(observed, timings.includes_wait, is_told_apart=_are_told_apart(fitted))
+    waiting = check_waiting(
+        observed, includes_wait=timings.includes_wait, is_told_apart=_are_told_apart(fitted)
+    )
     overlap = audit_of(timings, options)
     phases = phases_of(
         timings,

@@ -58,7 +58,7 @@ class Waiting(Struct, frozen=True, kw_only=True):
         )
 
 
-def check_said(includes_wait: bool | None) -> None:  # noqa: FBT001 - three-valued
+def check_said(*, includes_wait: bool | None) -> None:
     """Raises TimingsRefusedError where the source itself says that waiting is included."""
     if includes_wait is True:
         raise refused(
@@ -71,8 +71,8 @@ def check_said(includes_wait: bool | None) -> None:  # noqa: FBT001 - three-valu
 
 def check_waiting(
     observed: Observed,
-    includes_wait: bool | None,  # noqa: FBT001 - three-valued
     *,
+    includes_wait: bool | None,
     is_told_apart: bool,
 ) -> list[Remark]:
     """The table above; raises TimingsRefusedError with the numbers.

@@ -63,9 +63,9 @@ def codes(cells: np.ndarray, *, includes_wait: bool | None = None) -> list[str]:
 
 def test_what_the_source_says_is_refused() -> None:
     with pytest.raises(TimingsRefusedError, match="the source says"):
-        check_said(True)
-    check_said(False)
-    check_said(None)
+        check_said(includes_wait=True)
+    check_said(includes_wait=False)
+    check_said(includes_wait=None)
 
 
 @pytest.mark.parametrize(("step", "timer"), [(0.05, 0.001), (0.02, 0.002)])

@@ -2,10 +2,13 @@
 
 import io
 import zlib
-from typing import BinaryIO, Final
+from typing import TYPE_CHECKING, BinaryIO, Final
 
 from service.calibration.reading.limits import ReadingLimits
 from service.calibration.refusals import TimingsRefusedError, refused
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
 
 GZIP_MAGIC: Final = b"\x1f\x8b"
 # Small files may compress to nearly nothing and harm nobody.
@@ -62,9 +65,9 @@ class GunzippedStream(io.RawIOBase):
             self._restart()
         return self._position
 
-    def readinto(self, buffer: object) -> int:
+    def readinto(self, buffer: "WriteableBuffer") -> int:
         """Fill the buffer as far as there is something."""
-        view = memoryview(buffer).cast("B")  # type: ignore[arg-type]
+        view = memoryview(buffer).cast("B")
         while not self._ready and not self._is_over:
             self._ready = self._decompress()
         taken = min(len(view), len(self._ready))

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO, Final
 
-import ijson  # type: ignore[import-untyped]
+import ijson
 import numpy as np
 
 from service.calibration.reading.kineto_structure import Marks, Structure

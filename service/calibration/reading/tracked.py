@@ -2,7 +2,10 @@
 
 import io
 from collections.abc import Callable
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
 
 
 class TrackedStream(io.RawIOBase):
@@ -29,9 +32,9 @@ class TrackedStream(io.RawIOBase):
         """Where it is."""
         return self._stream.tell()
 
-    def readinto(self, buffer: object) -> int:
+    def readinto(self, buffer: "WriteableBuffer") -> int:
         """Fill the buffer as far as there is something."""
-        view = memoryview(buffer).cast("B")  # type: ignore[arg-type]
+        view = memoryview(buffer).cast("B")
         found = self._stream.read(len(view))
         view[: len(found)] = found
         self._tell_more(len(found))
