@@ -23,6 +23,7 @@ from service.jobs.delivery_documents import (
     DroppedFileOut,
 )
 from service.jobs.page_tokens import make_token, read_token
+from service.jobs.recipients import shown_reached, shown_refused, shown_target, shown_text
 
 MAX_ATTEMPTS_SHOWN: Final = 100
 # Of a delivery whose state tells of money
@@ -50,8 +51,8 @@ def get(connection: Connection, actor: Actor, delivery_id: UUID) -> DeliveryDeta
     return DeliveryDetailOut(
         **structs.asdict(_shown(actor, row)),
         payload=_payload(actor, row),
-        recipients_reached=outcome.get("accepted", []),
-        recipients_refused=outcome.get("refused", {}),
+        recipients_reached=shown_reached(actor, outcome.get("accepted", [])),
+        recipients_refused=shown_refused(actor, outcome.get("refused", {})),
         files=_files(actor, row, outcome),
         files_expire_at=None if is_hidden else row.files_expire_at,
         attempt_log=[
@@ -60,7 +61,7 @@ def get(connection: Connection, actor: Actor, delivery_id: UUID) -> DeliveryDeta
                 started_at=attempt.created_at,
                 duration_ms=attempt.duration_ms,
                 status=attempt.status,
-                error=attempt.error,
+                error=shown_text(actor, attempt.error),
                 answer=attempt.answer if sees_answers else None,
             )
             for attempt in ([] if is_hidden else attempts)
@@ -244,7 +245,7 @@ def _shown(actor: Actor, row: Row[Any]) -> DeliveryOut:
         state=row.state,
         reason=None if _is_withheld(actor, row) else row.reason,
         endpoint_id=row.endpoint_id,
-        target=row.target,
+        target=shown_target(actor, row.target),
         schedule_id=row.schedule_id,
         schedule=row.schedule_slug,
         run_id=row.run_id,
@@ -252,7 +253,7 @@ def _shown(actor: Actor, row: Row[Any]) -> DeliveryOut:
         includes_costs=row.include_costs,
         attempts=row.attempts,
         last_status=row.last_status,
-        last_error=row.last_error,
+        last_error=shown_text(actor, row.last_error),
         next_attempt_at=row.next_attempt_at,
         created_at=row.created_at,
         first_attempt_at=row.first_attempt_at,

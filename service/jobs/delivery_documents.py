@@ -33,7 +33,13 @@ class DeliveryOut(Struct, frozen=True, kw_only=True):
         Meta(description="Why it is sent or not; null where it may tell of money (withheld)."),
     ]
     endpoint_id: UUID | None
-    target: Annotated[dict[str, Any], Meta(description="What the schedule says of the place.")]
+    target: Annotated[
+        dict[str, Any],
+        Meta(
+            description="What the schedule says of the place. Here and in errors mail addresses "
+            "are `…@example.org` for those without schedules:write."
+        ),
+    ]
     schedule_id: UUID | None
     schedule: Annotated[str | None, Meta(description="Slug of the schedule.")]
     run_id: UUID | None

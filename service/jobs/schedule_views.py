@@ -13,6 +13,7 @@ from service.db.engine import Connection, Row
 from service.jobs.actors import Actor
 from service.jobs.batch_documents import BatchPlanOut, Notice
 from service.jobs.occurrences import Slot, slots_after
+from service.jobs.recipients import shown_deliveries
 from service.jobs.run_documents import RunState
 from service.jobs.schedule_documents import (
     Baseline,
@@ -83,7 +84,10 @@ class ScheduleOut(Struct, frozen=True, kw_only=True):
     concurrency_policy: ConcurrencyPolicy
     profiles_as_of: Literal["newest", "slot"]
     report: ReportSettings
-    deliveries: list[DeliveryIn]
+    deliveries: Annotated[
+        list[DeliveryIn],
+        Meta(description="Mail addresses are `…@example.org` for those without schedules:write."),
+    ]
     budget: Budget | None
     budget_withheld: Annotated[
         bool, Meta(description="There is a budget of money, which the reader may not see.")
@@ -181,7 +185,7 @@ def _shown(
         concurrency_policy=body.concurrency_policy,
         profiles_as_of=body.profiles_as_of,
         report=body.report,
-        deliveries=body.deliveries,
+        deliveries=shown_deliveries(actor, body.deliveries),
         budget=_without_money(body.budget) if is_withheld else body.budget,
         budget_withheld=is_withheld,
         paused=body.paused,

@@ -14,7 +14,7 @@ from sqlalchemy import select, update
 from service.app import create_app
 from service.db import deliveries as rows
 from service.db.engine import Database
-from service.db.tables import audit_event, delivery
+from service.db.tables import audit_event, delivery, schedule
 from service.jobs import deliveries
 from service.jobs.drop_expiry import list_expired
 from service.jobs.scopes import ROLE_SCOPES
@@ -29,6 +29,7 @@ Client = TestClient[Litestar]
 ProblemOf = Callable[[httpx.Response, str], dict[str, Any]]
 PATH = "/v1/deliveries"
 FOLDER = {"kind": "directory", "folder": "nightly"}
+SCHEDULE = {"batch": {"items": [{"custom_id": "a", "scenario": {}}]}}
 MAIL = {"kind": "email", "to": ["ada@example.org"], "include_costs": True}
 
 
@@ -231,6 +232,47 @@ def test_answers_of_receivers_are_for_those_who_set_them_up(client: Client, worl
     assert answers() == ["374898.08 EUR"] * 2
     assert answers(key_of(world.database, "planner")) == [None, "374898.08 EUR"]
     assert answers(key_of(world.database, "viewer")) == [None, None]
+
+
+def test_recipients_are_for_those_who_write_schedules(client: Client, world: World) -> None:
+    mail = {"kind": "email", "to": ["ada@example.org", "bob@example.org"]}
+    (row,) = world.plan(mail, made=world.store(realistic()))
+    error = "bob@example.org: 550 no bob@example.org here"
+    with world.database.write() as connection:
+        rows.add_attempt(
+            connection,
+            team_id=row.team_id,
+            delivery_id=row.id,
+            attempt=1,
+            created_at=NOW,
+            duration_ms=1,
+            error=error,
+        )
+        connection.execute(
+            update(delivery).values(
+                last_error=error,
+                outcome={"accepted": mail["to"][:1], "refused": {mail["to"][1]: "550 no"}},
+            )
+        )
+        connection.execute(update(schedule).values(definition=SCHEDULE | {"deliveries": [mail]}))
+
+    def texts(headers: dict[str, str] | None = None) -> list[str]:
+        paths = (PATH, f"{PATH}/{row.id}", "/v1/schedules", "/v1/schedules/nightly")
+        answers = [client.get(path, headers=headers) for path in paths]
+        assert [one.status_code for one in answers] == [200] * 4
+        return [one.text for one in answers]
+
+    viewer = key_of(world.database, "viewer")
+    for shown in texts(viewer):
+        assert "ada@" not in shown
+        assert "bob@" not in shown
+        assert "\N{HORIZONTAL ELLIPSIS}@example.org" in shown
+    for shown in texts(key_of(world.database, "planner")):
+        assert "bob@example.org" in shown
+    found = client.get(f"{PATH}/{row.id}", headers=viewer).json()
+    assert found["recipients_reached"] == ["…@example.org"]
+    assert found["recipients_refused"] == {"…@example.org": "550 no"}
+    assert found["attempt_log"][0]["error"] == "…@example.org: 550 no …@example.org here"
 
 
 def test_the_trail_holds_no_digest_of_money(world: World) -> None:
