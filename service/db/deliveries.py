@@ -266,10 +266,16 @@ def delete_old(connection: Connection, before: datetime, *, limit: int) -> list[
     return [(row.team_id, row.id) for row in gone]
 
 
-def list_with_old_files(connection: Connection, now: datetime, *, limit: int) -> list[Row[Any]]:
+def list_with_old_files(
+    connection: Connection, now: datetime, *, limit: int, after: Position | None = None
+) -> list[Row[Any]]:
     """Directory deliveries whose files are to be removed by now, the longest due first."""
     c = delivery.c
     query = select(delivery).where(c.files_expire_at <= now)
+    if after is not None:
+        moment, last = after
+        later = and_(c.files_expire_at == moment, c.id > last)
+        query = query.where(or_(c.files_expire_at > moment, later))
     return list(connection.execute(query.order_by(c.files_expire_at, c.id).limit(limit)))
 
 

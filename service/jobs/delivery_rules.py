@@ -35,6 +35,7 @@ def check(
 ) -> list[FieldFault]:
     """Every fault of what a schedule asks for, with its place under `/deliveries`."""
     found: list[FieldFault] = []
+    folders: set[str] = set()
     for position, delivery in enumerate(deliveries):
         place = f"/deliveries/{position}"
         found += _shared(actor, delivery, place)
@@ -45,6 +46,13 @@ def check(
                 found += _email(delivery, settings, place)
             case DirectoryDelivery():
                 found += _directory(delivery, settings, place)
+                if delivery.folder in folders:
+                    detail = (
+                        f"{delivery.folder!r} stands twice: files of the same names would "
+                        "overwrite each other"
+                    )
+                    found.append(_fault(f"{place}/folder", "repeated", detail))
+                folders.add(delivery.folder)
     return found
 
 

@@ -51,19 +51,22 @@ def list_expired(connection: Connection, now: datetime) -> list[ExpiredFiles]:
 
 
 def remove_expired(database: Database, root: str, now: datetime, *, program: str = PROGRAM) -> int:
-    """Remove them; of how many deliveries. What cannot be removed is left for the next time."""
+    """Remove them; of how many deliveries, some hundred at a time.
+
+    What cannot be removed is left for the next time, and holds up nothing of other folders.
+    """
     if not root:
         return 0
-    with database.read() as connection:
-        due = rows.list_with_old_files(connection, now, limit=AT_ONCE)
-    done = []
-    for row in due:
-        try:
-            remove(root, row.outcome["folder"], _files(row), team=row.outcome["team"])
-        except DropError as error:
-            log.warning("files_not_removed", delivery=str(row.id), reason=str(error))
-        else:
-            done.append(row)
+    done: list[Row[Any]] = []
+    barred: set[tuple[str, str]] = set()
+    after = None
+    while len(done) < AT_ONCE:
+        with database.read() as connection:
+            due = rows.list_with_old_files(connection, now, limit=AT_ONCE, after=after)
+        done += [row for row in due if _remove(root, row, barred)]
+        if len(due) < AT_ONCE:
+            break
+        after = due[-1].files_expire_at, due[-1].id
     if done:
         with database.write() as connection:
             for row in done:
@@ -73,6 +76,20 @@ def remove_expired(database: Database, root: str, now: datetime, *, program: str
                 connection, program, action="remove_delivered_files", subjects=subjects
             )
     return len(done)
+
+
+def _remove(root: str, row: Row[Any], barred: set[tuple[str, str]]) -> bool:
+    """Whether its files are gone; a folder that refuses is asked once a time."""
+    team, folder = row.outcome["team"], row.outcome["folder"]
+    if (team, folder) in barred:
+        return False
+    try:
+        remove(root, folder, _files(row), team=team)
+    except DropError as error:
+        barred.add((team, folder))
+        log.warning("files_not_removed", delivery=str(row.id), reason=str(error))
+        return False
+    return True
 
 
 def _files(row: Row[Any]) -> list[DroppedFile]:

@@ -1,17 +1,19 @@
 """Files into folders beneath `TRAINARD_DELIVERY_FOLDER`, whole or not at all, and out again.
 
 Every folder on the way is opened from the one above it and never through a symbolic link, so that
-nothing that others put there leads elsewhere. A file is written under a name of its own, brought to
-the disk and renamed.
+nothing that others put there leads elsewhere. All files of a message are written under names of
+their own, brought to the disk and then renamed: where the disk is full, no file is new.
 """
 
 import errno
 import hashlib
 import os
+import re
 import secrets
 import stat
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Final
 
 from msgspec import Struct
@@ -22,6 +24,7 @@ FILE_MODE: Final = 0o640
 FOLDER_MODE: Final = 0o750
 _FOLDER_FLAGS: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 READ_BYTES: Final = 1 << 20
+_UNFINISHED: Final = "tmp"
 
 
 class DropError(Exception):
@@ -42,12 +45,13 @@ def write(
     """Write the files in this order, over those of the same names; raises `DropError`.
 
     They lie beneath the team's own folder, so that no team writes where another one does.
-    A repetition leaves the same files. The folders on the way are made.
+    A repetition leaves the same files, and nothing of one that was killed on its way. The folders
+    on the way are made.
     """
     try:
         with _said(), _opened(root, team, folder, make=True) as place:
-            for name, content in files:
-                _replace(place, name, content)
+            _sweep(place, [name for name, _ in files])
+            _replace(place, files)
             os.fsync(place)
     except FileNotFoundError as error:
         raise DropError(f"the folder {root} is not there") from error
@@ -60,9 +64,12 @@ def write(
 def remove(root: str, folder: str, files: Sequence[DroppedFile], *, team: str) -> int:
     """Remove those that are still there and the same; how many. Raises `DropError`.
 
-    What has other content by now is somebody else's, and stays.
+    What has other content by now is somebody else's, and stays. Where `root` itself is not there,
+    it may come back with the files: that is an error.
     """
     num = 0
+    if not Path(root).is_dir():
+        raise DropError(f"the folder {root} is not there")
     try:
         with _said(), _opened(root, team, folder, make=False) as place:
             for file in files:
@@ -87,6 +94,7 @@ def _opened(root: str, team: str, folder: str, *, make: bool) -> Iterator[int]:
             if make:
                 with suppress(FileExistsError):
                     os.mkdir(part, FOLDER_MODE, dir_fd=place)
+                    os.fsync(place)
             inner = os.open(part, _FOLDER_FLAGS, dir_fd=place)
             os.close(place)
             place = inner
@@ -95,20 +103,37 @@ def _opened(root: str, team: str, folder: str, *, make: bool) -> Iterator[int]:
         os.close(place)
 
 
-def _replace(place: int, name: str, content: bytes) -> None:
-    made = f".{name}.{secrets.token_hex(6)}.tmp"
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    file = os.open(made, flags, FILE_MODE, dir_fd=place)
+def _replace(place: int, files: Sequence[tuple[str, bytes]]) -> None:
+    """Write all, then give all their names."""
+    made: dict[str, str] = {}
     try:
-        with os.fdopen(file, "wb") as opened:
-            opened.write(content)
-            opened.flush()
-            os.fsync(opened.fileno())
-        os.rename(made, name, src_dir_fd=place, dst_dir_fd=place)
-    except BaseException:
-        with suppress(OSError):
-            os.unlink(made, dir_fd=place)
-        raise
+        for name, content in files:
+            made[name] = f".{name}.{secrets.token_hex(6)}.{_UNFINISHED}"
+            _write(place, made[name], content)
+        for name, _ in files:
+            os.rename(made[name], name, src_dir_fd=place, dst_dir_fd=place)
+            del made[name]
+    finally:
+        for left in made.values():
+            with suppress(OSError):
+                os.unlink(left, dir_fd=place)
+
+
+def _write(place: int, name: str, content: bytes) -> None:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    with os.fdopen(os.open(name, flags, FILE_MODE, dir_fd=place), "wb") as opened:
+        opened.write(content)
+        opened.flush()
+        os.fsync(opened.fileno())
+
+
+def _sweep(place: int, names: Sequence[str]) -> None:
+    """Remove what a killed process has left of the same files; nobody else writes them now."""
+    ours = re.compile(rf"\.({'|'.join(map(re.escape, names))})\.[0-9a-f]{{12}}\.{_UNFINISHED}")
+    for found in os.listdir(place):
+        if ours.fullmatch(found):
+            with suppress(FileNotFoundError):
+                os.unlink(found, dir_fd=place)
 
 
 def _sha256(place: int, name: str) -> str | None:

@@ -369,10 +369,12 @@ def test_every_fault_of_what_a_schedule_asks_for_is_named(database: Database) ->
         {"kind": "webhook", "endpoint_id": unknown},
         {**FOLDER, "folder": "../etc"},
         {**FOLDER, "formats": ["csv", "csv"]},
-        {**FOLDER, "when": "always", "threshold": {"relative": 0.1}},
-        {**FOLDER, "when": "on_change", "threshold": {}},
+        {**FOLDER, "folder": "b", "when": "always", "threshold": {"relative": 0.1}},
+        {**FOLDER, "folder": "c", "when": "on_change", "threshold": {}},
         {**MAIL, "to": ["ada@example.org", "ADA@example.org", "x@evil.org", "a b@example.org"]},
         {**MAIL, "to": ["a@b.net\r\nBcc: x@y.org", "@b.net", "ab@", "a@notb.net"]},
+        # In one folder its files would overwrite those of the other.
+        {**FOLDER, "folder": "b", "formats": ["json"]},
     ) == [
         ("/deliveries/0/endpoint_id", "unknown_endpoint"),
         ("/deliveries/1/folder", "malformed_folder"),
@@ -386,6 +388,7 @@ def test_every_fault_of_what_a_schedule_asks_for_is_named(database: Database) ->
         ("/deliveries/6/to/1", "malformed_address"),
         ("/deliveries/6/to/2", "malformed_address"),
         ("/deliveries/6/to/3", "domain_not_allowed"),
+        ("/deliveries/7/folder", "repeated"),
     ]
 
 

@@ -3,12 +3,15 @@
 from datetime import timedelta
 from pathlib import Path
 
+import pytest
+import structlog
 from msgspec import structs
 from sqlalchemy import select
 
 from service.db import deliveries as rows
 from service.db.engine import Database
 from service.db.tables import audit_event, delivery_attempt
+from service.jobs import drop_expiry
 from service.jobs.courier import Courier
 from service.jobs.drop_expiry import list_expired, remove_expired
 from tests.jobs.delivery_worlds import DELIVERIES, NOW, World
@@ -60,8 +63,37 @@ def test_what_cannot_be_removed_is_left_for_the_next_time(
     assert remove_expired(database, str(tmp_path), after) == 0
     assert len(list((tmp_path / "moved").iterdir())) == 1
     assert remove_expired(database, "", after) == 0
+    # Not even when the whole disk is away: it comes back with the files.
+    assert remove_expired(database, str(tmp_path / "unmounted"), after) == 0
     (tmp_path / "default" / "going").unlink()
     assert remove_expired(database, str(tmp_path), after) == 1
+
+
+def test_a_folder_that_refuses_holds_up_no_other(
+    database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = delivered(database, tmp_path)
+    stuck = {**GOING, "folder": "stuck", "keep_days": 1}
+    for _ in range(3):
+        world.plan(stuck, state="failed", reason="x", run_id=world.new_run())
+    courier = Courier(
+        database, structs.replace(DELIVERIES, folder=str(tmp_path)), clock=lambda: NOW
+    )
+    while courier.start_due():
+        assert courier.wait(20)
+    (tmp_path / "default" / "stuck").rename(tmp_path / "moved")
+    (tmp_path / "default" / "stuck").symlink_to(tmp_path / "moved")
+    # More that is due first than is looked at in one go
+    monkeypatch.setattr(drop_expiry, "AT_ONCE", 2)
+    after = NOW + timedelta(days=30)
+    with structlog.testing.capture_logs() as logs:
+        assert remove_expired(database, str(tmp_path), after) == 1
+    assert not list((tmp_path / "default" / "going").iterdir())
+    assert len(list((tmp_path / "moved").iterdir())) == 3
+    # Said once for the folder, not for each
+    assert [line["event"] for line in logs] == ["files_not_removed"]
+    with database.read() as connection:
+        assert len(list_expired(connection, after)) == 3
 
 
 def test_the_log_keeps_what_still_has_files_to_remove(database: Database, tmp_path: Path) -> None:

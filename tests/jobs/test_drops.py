@@ -95,6 +95,9 @@ def test_a_folder_that_is_a_file_or_away_is_said(tmp_path: Path) -> None:
         write(str(tmp_path / "away"), "x", FILES, team="alpha")
     gone = [DroppedFile(name="a", bytes=0, sha256="")]
     assert remove(str(tmp_path), "never", gone, team="alpha") == 0
+    # A disk that is not mounted comes back with the files.
+    with pytest.raises(DropError, match="away is not there"):
+        remove(str(tmp_path / "away"), "never", gone, team="alpha")
 
 
 def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(
@@ -110,6 +113,38 @@ def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(
         write(str(tmp_path), "x", [("a.html", b"newer")], team="alpha")
     assert (tmp_path / "alpha" / "x" / "a.html").read_bytes() == b"<p>"
     assert len(list((tmp_path / "alpha" / "x").iterdir())) == 2
+
+
+def test_where_the_disk_is_full_no_file_is_new(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    brought = os.fsync
+    num = 0
+
+    def full(descriptor: int) -> None:
+        nonlocal num
+        # Of the two folders on the way, of the first file, of the second one
+        num += 1
+        if num == 4:
+            raise OSError(28, "No space left on device")
+        brought(descriptor)
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(DropError, match="No space left on device"):
+        write(str(tmp_path), "x", FILES, team="alpha")
+    assert names(tmp_path) == []
+    write(str(tmp_path), "x", FILES, team="alpha")
+    assert names(tmp_path) == ["alpha/x/a.html", "alpha/x/a.sidecar.json"]
+
+
+def test_a_repetition_clears_up_after_one_that_was_killed(tmp_path: Path) -> None:
+    folder = tmp_path / "alpha" / "x"
+    folder.mkdir(parents=True)
+    others = [".b.html.0123456789ab.tmp", ".a.html.tmp", "a.html.0123456789ab.tmp", ".a.html.0.tmp"]
+    for name in (".a.html.0123456789ab.tmp", ".a.sidecar.json.fedcba987654.tmp", *others):
+        (folder / name).write_bytes(b"half")
+    write(str(tmp_path), "x", FILES, team="alpha")
+    assert names(folder) == sorted([*others, "a.html", "a.sidecar.json"])
 
 
 def test_readers_see_one_whole_file_or_the_other(tmp_path: Path) -> None:

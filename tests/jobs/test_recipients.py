@@ -12,7 +12,12 @@ from service.jobs.recipients import (
     shown_target,
     shown_text,
 )
-from service.jobs.schedule_documents import DirectoryDelivery, EmailDelivery, WebhookDelivery
+from service.jobs.schedule_documents import (
+    DeliveryIn,
+    DirectoryDelivery,
+    EmailDelivery,
+    WebhookDelivery,
+)
 from service.jobs.scopes import ROLE_SCOPES
 
 VIEWER = Actor(scopes=ROLE_SCOPES["viewer"])
@@ -39,7 +44,10 @@ def test_of_an_address_its_domain_is_left(text: str, shown: str) -> None:
 
 def test_deliveries_of_a_schedule() -> None:
     mail = EmailDelivery(to=["ada@example.org", "bob@example.org"], attach=["csv"])
-    others = [WebhookDelivery(endpoint_id=UUID(int=1)), DirectoryDelivery(folder="a")]
+    others: list[DeliveryIn] = [
+        WebhookDelivery(endpoint_id=UUID(int=1)),
+        DirectoryDelivery(folder="a"),
+    ]
     seen = EmailDelivery(to=["…@example.org"] * 2, attach=["csv"])
     assert shown_deliveries(VIEWER, [mail, *others]) == [seen, *others]
     assert [shown_deliveries(writer, [mail, *others]) for writer in WRITERS] == [
