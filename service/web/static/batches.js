@@ -11,7 +11,6 @@ import { table } from "./table.js";
 import { t } from "./texts.js";
 
 const LOOK_AGAIN_MS = 2500;
-let again;
 
 const state = byId("filter-state");
 const name = byId("filter-name");
@@ -74,10 +73,7 @@ const shown = table(byId("batches"), {
   filters: () => ({ state: state.value, name: name.value.trim() }),
   load: ({ pageToken, pageSize, filters, signal }) =>
     get(withQuery("/v1/scenario-batches", { ...filters, page_size: pageSize, page_token: pageToken }), { signal }),
-  loaded: ({ items }) => {
-    clearTimeout(again);
-    if (items.some(isRunning)) again = setTimeout(() => shown.reload({ quiet: true }), LOOK_AGAIN_MS);
-  },
+  again: { everyMs: LOOK_AGAIN_MS, when: isRunning },
 });
 
 function filtered(push) {

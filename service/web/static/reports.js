@@ -21,7 +21,6 @@ const LOOK_MS = 2000;
 const section = byId("new-report");
 const open = byId("open-new");
 const filters = { schedule: byId("filter-schedule"), state: byId("filter-state") };
-let timer = null;
 
 filters.state.append(...STATES.map((one) => h("option", { value: one }, named("reports.state_", one))));
 
@@ -56,10 +55,7 @@ const list = table(byId("reports"), {
   filters: () => ({ schedule: filters.schedule.value.trim(), state: filters.state.value, batch: asked().get("of_batch") }),
   load: ({ pageToken, filters: chosen, pageSize, signal }) =>
     get(withQuery(REPORTS, { ...chosen, page_size: pageSize, page_token: pageToken }), { signal }),
-  loaded: (answer) => {
-    clearTimeout(timer);
-    if (answer.items.some((row) => ["queued", "running"].includes(row.state))) timer = setTimeout(() => list.reload(), LOOK_MS);
-  },
+  again: { everyMs: LOOK_MS, when: (row) => ["queued", "running"].includes(row.state) },
 });
 function filter() {
   setAsked({ schedule: filters.schedule.value.trim(), state: filters.state.value });

@@ -26,7 +26,6 @@ export function backfills(place, form, { address, mayWrite, began }) {
       { pointer: "/deliver", kind: "check" },
     ].map((one) => ({ ...one, label: t(`schedules.backfill_${one.pointer.slice(1)}`), hint: hint(`schedules.backfill_${one.pointer.slice(1)}_hint`) })),
   );
-  let timer = null;
   let list = null;
 
   function show() {
@@ -42,7 +41,7 @@ export function backfills(place, form, { address, mayWrite, began }) {
       empty: t("schedules.no_backfills"),
       pageSize: 25,
       load: ({ pageToken, pageSize, signal }) => get(withQuery(path, { page_size: pageSize, page_token: pageToken }), { signal }),
-      loaded: again,
+      again: { everyMs: LOOK_MS, when: (row) => RUNNING.includes(row.state) },
     });
   }
 
@@ -61,11 +60,6 @@ export function backfills(place, form, { address, mayWrite, began }) {
         await list.reload();
       });
     return h("button", { type: "button", class: "link", "aria-label": label, onclick: cancel }, t("common.cancel"));
-  }
-
-  function again(answer) {
-    clearTimeout(timer);
-    if (answer.items.some((row) => RUNNING.includes(row.state))) timer = setTimeout(() => list.reload(), LOOK_MS);
   }
 
   async function check() {

@@ -21,7 +21,6 @@ export function runLedger(place, filterPlace, { address, mayWrite, changed }) {
   const kind = choice("kind", KINDS, "schedules.kind_");
   filterPlace.replaceChildren(state.element, kind.element);
   let last = "";
-  let timer = null;
   let list = null;
 
   const path = (filters, pageSize, pageToken) => withQuery(`${address}/runs`, { ...filters, page_size: pageSize, page_token: pageToken });
@@ -72,22 +71,6 @@ export function runLedger(place, filterPlace, { address, mayWrite, changed }) {
     });
   }
 
-  /** Draw anew only where something moved: else the keyboard would lose its place. */
-  async function look() {
-    try {
-      const found = await get(path(filters(), 50, null));
-      if (JSON.stringify(found.items) !== last && list.rows.length <= 50) await list.reload();
-      else again(found.items);
-    } catch {
-      again(list.rows);
-    }
-  }
-
-  function again(rows) {
-    clearTimeout(timer);
-    if (rows.some((row) => UNFINISHED.includes(row.state))) timer = setTimeout(look, LOOK_MS);
-  }
-
   list = table(place, {
     columns: [
       { key: "slot", label: t("schedules.slot"), head: true, cell: slotOf },
@@ -106,8 +89,8 @@ export function runLedger(place, filterPlace, { address, mayWrite, changed }) {
       const now = JSON.stringify(answer.items);
       if (last && now !== last) changed();
       last = now;
-      again(answer.items);
     },
+    again: { everyMs: LOOK_MS, when: (row) => UNFINISHED.includes(row.state) },
   });
   onMoved(() => {
     state.select.value = asked().get("run_state") ?? "";

@@ -7,6 +7,7 @@ import { backOff, isOutage } from "./outage.js";
 import { counted, t } from "./texts.js";
 
 const SIZES = [25, 50, 100, 250];
+const PRESSED = "a[href], button, summary";
 
 /**
  * Put a table into `element`.
@@ -20,7 +21,9 @@ const SIZES = [25, 50, 100, 250];
  * - `address`: the beginning of the names ("" for the main table) under which order, page and size
  *   are kept in the query string; null keeps them nowhere;
  * - `shown`: keys of the columns that are shown (default: all);
- * - `loaded(answer)`: told of each answer.
+ * - `loaded(answer)`: told of each answer;
+ * - `again`: `{everyMs, when(row)}`: while one of the rows is so, the table looks again by itself, tells
+ *   nobody of it, and draws only what moved.
  */
 export function table(element, options) {
   const { columns, load, caption, rowKey = (row) => row.id, address = null } = options;
@@ -30,6 +33,8 @@ export function table(element, options) {
   let nextToken = null;
   let running = null;
   let retry = null;
+  // What is drawn, to see whether anything has moved
+  let drawn = null;
   const pace = backOff();
 
   const head = h("tr");
@@ -152,28 +157,64 @@ export function table(element, options) {
       pace.over();
       nextToken = answer.next_page_token ?? null;
       api.rows = answer.items;
-      // Who pressed "try again" goes on in the table: the button is gone
-      if (body.querySelector(".empty")?.contains(document.activeElement)) region.focus();
-      if (answer.items.length) fill(body, answer.items.map(rowElement));
-      else message(options.empty ?? t("common.none"));
+      drawBody(answer.items, quiet);
       options.loaded?.(answer);
+      if (options.again && answer.items.some(options.again.when)) lookAgain(options.again.everyMs);
       if (!quiet) announce(`${caption}: ${counted("common.table_rows", answer.items.length, count(answer.items.length))}`);
     } catch (problem) {
       if (problem.name === "AbortError" || running !== mine) return;
+      const said = [problem.title, problem.detail].filter(Boolean).join(": ") || String(problem);
+      // Rows that are only looked at again stay, with the word that they are not of now
+      if (quiet && api.rows.length && isOutage(problem)) {
+        fill(place, h("span", { class: "worse" }, t("common.table_stale", { why: said })));
+        lookAgain(pace.after(problem));
+        return;
+      }
       nextToken = null;
       api.rows = [];
-      failed(problem);
+      drawn = null;
+      failed(problem, said);
+      region.removeAttribute("aria-busy");
+      drawPager();
+      // How many there are is not known
+      fill(place);
+      return;
     }
     region.removeAttribute("aria-busy");
     drawPager();
   }
 
-  function failed(problem) {
+  function lookAgain(wait) {
+    clearTimeout(retry);
+    retry = setTimeout(() => show({ quiet: true }), wait);
+  }
+
+  function drawBody(items, quiet) {
+    const now = JSON.stringify([shown, items]);
+    if (quiet && now === drawn) return;
+    drawn = now;
+    // Who pressed "try again" goes on in the table: the button is gone
+    if (body.querySelector(".empty")?.contains(document.activeElement)) region.focus();
+    const held = heldPlace();
+    if (items.length) fill(body, items.map(rowElement));
+    else message(options.empty ?? t("common.none"));
+    if (!held) return;
+    const row = body.querySelector(`[data-row="${CSS.escape(held.key)}"]`);
+    (row?.querySelectorAll(PRESSED)[held.at] ?? region).focus({ preventScroll: true });
+  }
+
+  /** Which row and which of its buttons and links has the keyboard, which drawing anew would lose. */
+  function heldPlace() {
+    const at = document.activeElement;
+    const row = body.contains(at) ? at.closest("[data-row]") : null;
+    return row && { key: row.dataset.row, at: [...row.querySelectorAll(PRESSED)].indexOf(at) };
+  }
+
+  function failed(problem, said) {
     const again = h("button", { type: "button", onclick: () => show() }, t("common.again"));
-    const said = [problem.title, problem.detail].filter(Boolean).join(": ") || String(problem);
     // What fails again with the same words is not told, nor drawn, again: its button may have the focus.
     if (body.querySelector(".empty .worse")?.textContent !== said) message(h("p", { role: "alert", class: "worse" }, said), again);
-    if (isOutage(problem)) retry = setTimeout(() => show({ quiet: true }), pace.after(problem));
+    if (isOutage(problem)) lookAgain(pace.after(problem));
   }
 
   function drawPager() {
