@@ -75,6 +75,7 @@ PAGES: Final = (
     Page(name="schedule", path="/schedules/{slug:str}", place="schedules", words=("schedules",)),
     Page(name="reports", path="/reports", place="reports", words=("reports",)),
     Page(name="report", path="/reports/{report_id:str}", place="reports", words=("reports",)),
+    Page(name="deliveries", path="/deliveries", place="deliveries", words=("deliveries",)),
     Page(name="inputs", path="/inputs", place="inputs", words=("inputs",)),
     Page(name="sign_in", path="/sign-in", place="", words=("sign_in",)),
 )

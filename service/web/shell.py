@@ -26,6 +26,7 @@ PLACES: Final = (
     ("rates", "/rates"),
     ("schedules", "/schedules"),
     ("reports", "/reports"),
+    ("deliveries", "/deliveries"),
     ("inputs", "/inputs"),
 )
 

@@ -43,6 +43,7 @@ def address(name: str, seeded: Seeded) -> str:
         "schedule": "/schedules/nightly?edit=yes&after=2027-10-20",
         "reports": f"/reports?new=yes&{both}",
         "report": f"/reports/{seeded.report}",
+        "deliveries": "/deliveries?new=yes",
         # Alike for all fields: some of each section are enough
         "inputs": "/inputs?find=ms",
         "sign_in": "/sign-in",
