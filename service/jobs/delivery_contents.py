@@ -41,6 +41,7 @@ _WORDS: Final[dict[Language, dict[str, str]]] = {
         "run": "The run",
         "report": "The report",
         "left_out": "Not attached, since all together have more than {limit} MB: {names}.",
+        "too_big": "Not attached, since the mail server takes no message as big as that: {names}.",
         "why": "Why you get this: {reason}",
     },
     "fr": {
@@ -51,6 +52,7 @@ _WORDS: Final[dict[Language, dict[str, str]]] = {
         "run": "L'exécution",
         "report": "Le rapport",
         "left_out": "Non joint, car l'ensemble dépasse {limit} Mo : {names}.",
+        "too_big": "Non joint, car le serveur de messagerie refuse un message si gros : {names}.",
         "why": "Motif de ce message : {reason}",
     },
 }
@@ -154,15 +156,27 @@ def dropped_files(
 
 
 def letter_of(
-    delivery: Row[Any], target: EmailDelivery, told: Told, settings: Deliveries
+    delivery: Row[Any],
+    target: EmailDelivery,
+    told: Told,
+    settings: Deliveries,
+    *,
+    attaches: bool = True,
 ) -> Letter:
-    """The message: text with the headline, the same in HTML, and the files that were wished."""
+    """The message: text with the headline, the same in HTML, and the files that were wished.
+
+    Without `attaches` the files are only named: for a mail server that takes no more.
+    """
     language: Language = target.language or "en"
-    attached, left_out = _attachments(target, told, language)
+    attached, left_out = list[Attachment](), list[str]()
+    if attaches:
+        attached, left_out = _attachments(target, told, language)
+    elif told.report is not None:
+        left_out = [_file_name(file_stem(told), name) for name in target.attach]
     lines = [_say(language, "why", reason=delivery.reason)]
     if left_out:
-        limit = str(MAX_ATTACHED_BYTES // 2**20)
-        lines.insert(0, _say(language, "left_out", limit=limit, names=", ".join(left_out)))
+        code, limit = "left_out" if attaches else "too_big", str(MAX_ATTACHED_BYTES // 2**20)
+        lines.insert(0, _say(language, code, limit=limit, names=", ".join(left_out)))
     links = _links(told, settings.public_url, language)
     return Letter(
         message_id=delivery.message_id,
@@ -181,8 +195,11 @@ def _file(
 ) -> tuple[str, bytes]:
     if told.report is None:
         raise ValueError("a run without a report has no files")
-    form = FORMATS[name]
-    return f"{stem}.{form.extension}", form.write(told.report, language or "en")
+    return _file_name(stem, name), FORMATS[name].write(told.report, language or "en")
+
+
+def _file_name(stem: str, name: ReportFormat) -> str:
+    return f"{stem}.{FORMATS[name].extension}"
 
 
 def _attachments(

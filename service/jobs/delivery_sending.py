@@ -104,9 +104,11 @@ def _mail(claim: Claim, delivery: EmailDelivery, database: Database, settings: D
             told = read_told(connection, claim.delivery)
         if told is None:
             return _without_report()
-        mailed = mail.send(
-            settings.smtp_url, letter_of(claim.delivery, delivery, told, settings), left
-        )
+        letter = letter_of(claim.delivery, delivery, told, settings)
+        smaller = None
+        if letter.attachments:
+            smaller = letter_of(claim.delivery, delivery, told, settings, attaches=False)
+        mailed = mail.send(settings.smtp_url, letter, left, smaller=smaller)
     accepted += mailed.accepted
     refused |= mailed.refused
     waiting = [one for one in delivery.to if one not in accepted and one not in refused]

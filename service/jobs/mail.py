@@ -38,6 +38,8 @@ MAX_SUBJECT_LENGTH: Final = 200
 MAX_REPLY_LENGTH: Final = 200
 # RFC 5321: the first digit of a refusal for ever
 PERMANENT: Final = 500
+# RFC 1870: of a message with more bytes than the server takes
+TOO_BIG: Final = 552
 HEADERS: Final = (
     *("From", "To", "Subject", "Date", "Message-ID"),
     *("Auto-Submitted", "X-Auto-Response-Suppress", "List-Id"),
@@ -69,7 +71,8 @@ class Mailed(Struct, frozen=True, kw_only=True):
     """What came of one attempt.
 
     `refused` are recipients that the server does not take, for ever; those in neither are tried
-    again. `error` says why not all have it, `is_permanent` that no repetition would help.
+    again. `error` says why not all have it, `is_permanent` that no repetition would help,
+    `is_too_big` that a smaller message might be taken.
     """
 
     accepted: list[str] = []
@@ -77,6 +80,7 @@ class Mailed(Struct, frozen=True, kw_only=True):
     error: str | None = None
     status: int | None = None
     is_permanent: bool = False
+    is_too_big: bool = False
 
 
 def message_of(letter: Letter, to: Sequence[str]) -> EmailMessage:
@@ -109,14 +113,24 @@ def message_of(letter: Letter, to: Sequence[str]) -> EmailMessage:
     return message
 
 
-def send(url: str, letter: Letter, to: Sequence[str], *, total_s: float = TOTAL_S) -> Mailed:
-    """Give the message to the server once, for all recipients; says who has it, raises nothing."""
+def send(
+    url: str,
+    letter: Letter,
+    to: Sequence[str],
+    *,
+    smaller: Letter | None = None,
+    total_s: float = TOTAL_S,
+) -> Mailed:
+    """Give the message to the server once, for all recipients; says who has it, raises nothing.
+
+    Where it is too big for the server, the `smaller` one goes in its place.
+    """
     client: _Client | None = None
     try:
-        message = message_of(letter, to)
+        messages = [message_of(one, to) for one in (letter, smaller) if one is not None]
         name = email.utils.parseaddr(letter.sender)[1].rpartition("@")[2]
         client = _connected(url, name, time.monotonic() + total_s)
-        return _given(client, letter, message, to)
+        return _fitting(client, letter, messages, to)
     except smtplib.SMTPDataError as error:
         reply = _reply(error.smtp_code, error.smtp_error)
         is_permanent = error.smtp_code >= PERMANENT
@@ -206,6 +220,18 @@ def _require_ready(code: int, reply: bytes) -> None:
         raise smtplib.SMTPConnectError(code, reply)
 
 
+def _fitting(
+    client: _Client, letter: Letter, messages: Sequence[EmailMessage], to: Sequence[str]
+) -> Mailed:
+    """Hand over the first that is not too big."""
+    mailed = _given(client, letter, messages[0], to)
+    for message in messages[1:]:
+        if mailed.is_too_big:
+            client.rset()
+            mailed = _given(client, letter, message, to)
+    return mailed
+
+
 def _given(client: _Client, letter: Letter, message: EmailMessage, to: Sequence[str]) -> Mailed:
     """Hand the message over; a recipient that is refused for now is tried again."""
     sender = email.utils.parseaddr(letter.sender)[1]
@@ -213,7 +239,10 @@ def _given(client: _Client, letter: Letter, message: EmailMessage, to: Sequence[
     code, reply = client.mail(sender, [f"size={len(content)}"] if client.has_extn("size") else [])
     if code != 250:
         return Mailed(
-            error=_reply(code, reply), status=code, is_permanent=code >= PERMANENT and code != 530
+            error=_reply(code, reply),
+            status=code,
+            is_permanent=code >= PERMANENT and code != 530,
+            is_too_big=code == TOO_BIG,
         )
     accepted, refused, later = list[str](), dict[str, str](), list[str]()
     for address in to:
@@ -234,6 +263,7 @@ def _given(client: _Client, letter: Letter, message: EmailMessage, to: Sequence[
             error=_reply(code, reply),
             status=code,
             is_permanent=code >= PERMANENT,
+            is_too_big=code == TOO_BIG,
         )
     # It has the message: whatever comes now changes nothing.
     with suppress(OSError, smtplib.SMTPException):

@@ -70,13 +70,17 @@ class Mailbox(Struct):
 
 @contextmanager
 def mail_server(
-    context: ssl.SSLContext | None = None, *, at_once: bool = False, auth: bool = False
+    context: ssl.SSLContext | None = None,
+    *,
+    at_once: bool = False,
+    auth: bool = False,
+    max_bytes: int = 32 * 2**20,
 ) -> Iterator[Mailbox]:
     """A server: plain, with STARTTLS demanded, or with TLS from the first byte."""
     box = Mailbox()
-    options: dict[str, Any] = {}
+    options: dict[str, Any] = {"data_size_limit": max_bytes}
     if context is not None and not at_once:
-        options = {"tls_context": context, "require_starttls": True}
+        options |= {"tls_context": context, "require_starttls": True}
     if auth:
         options |= {
             "authenticator": box.authenticate,

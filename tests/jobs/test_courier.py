@@ -727,6 +727,24 @@ def test_what_does_not_fit_into_a_mail_is_a_link(
     assert "Not attached" in body.get_content()
 
 
+def test_what_the_mail_server_does_not_take_is_a_link(sqlite_database: Database) -> None:
+    world = World(sqlite_database)
+    stem = f"nightly-2027-03-28-0300-{world.run_id.hex[-12:]}"
+    with mail_server(max_bytes=20_000) as box:
+        settings = structs.replace(DELIVERIES, smtp_url=box.url, email_from="t@example.org")
+        mail = {"kind": "email", "to": ["a@example.org"], "attach": ["html", "csv"]}
+        (row,) = world.plan({**mail, "language": "fr"}, made=world.store(realistic()))
+        deliver(courier(sqlite_database, Clock(), settings))
+    assert (world.row(row.id).state, world.row(row.id).attempts) == ("delivered", 1)
+    (message,) = box.messages
+    assert list(message.iter_attachments()) == []
+    body = message.get_body(("plain",))
+    assert body is not None
+    named = f"Non joint, car le serveur de messagerie refuse un message si gros\xa0: {stem}.html, "
+    assert f"{named}{stem}.csv." in body.get_content().replace("\n", " ")
+    assert f"https://trainard.example/v1/reports/{row.report_id}" in body.get_content()
+
+
 def test_files_are_dropped_and_removed_in_time(database: Database, tmp_path: Path) -> None:
     world, clock = World(database), Clock()
     settings = structs.replace(DELIVERIES, folder=str(tmp_path))

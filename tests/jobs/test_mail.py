@@ -129,6 +129,40 @@ def test_a_refused_message_is_tried_again_only_when_it_is_for_now() -> None:
         assert not send(box.url, LETTER, [ADA]).is_permanent
 
 
+def test_a_message_too_big_for_the_server_goes_without_its_files() -> None:
+    big = structs.replace(
+        LETTER,
+        attachments=[Attachment(name="a.csv", media_type="text/csv", content=b"1\r\n" * 20_000)],
+    )
+    small = structs.replace(LETTER, text="It was too big.", attachments=())
+    # It says how much it takes (RFC 1870), and refuses more before it is sent.
+    with mail_server(max_bytes=50_000) as box:
+        mailed = send(box.url, big, [ADA])
+        assert (mailed.status, mailed.is_permanent, mailed.is_too_big) == (552, True, True)
+        box.replies = {BOB: ["550 no such user"]}
+        mailed = send(box.url, big, [ADA, BOB], smaller=small)
+        assert (mailed.accepted, mailed.refused) == ([ADA], {BOB: "550 no such user"})
+        # Nothing is smaller than what is small already.
+        box.mail_reply = "552 still too big"
+        mailed = send(box.url, big, [ADA], smaller=small)
+        assert (mailed.accepted, mailed.error) == ([], "552 still too big")
+    # Or only once it has all of it.
+    with mail_server() as other:
+        other.data_replies = ["552 5.3.4 too big"]
+        assert send(other.url, big, [ADA], smaller=small).accepted == [ADA]
+        # A mailbox that is full is full for all of it.
+        other.replies = {ADA: ["552 mailbox full"]}
+        mailed = send(other.url, big, [ADA], smaller=small)
+        assert (mailed.accepted, mailed.refused) == ([], {ADA: "552 mailbox full"})
+    for message in (*box.messages, *other.messages):
+        assert list(message.iter_attachments()) == []
+        body = message.get_body(("plain",))
+        assert body is not None
+        assert body.get_content().strip() == "It was too big."
+        assert message["Message-ID"] == "<msg_0199@example.org>"
+    assert (len(box.received), len(other.received)) == (1, 1)
+
+
 def test_a_server_that_is_away_is_tried_again() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
