@@ -5,7 +5,12 @@ sums over bills stay what they are; what the loss costs is `x_LossCost`. The qua
 add up to its GPU-hours lost, its `x_LossCost` to its cost shown. All rows are forecasts.
 
 Where no price is known `ListCost` is `BilledCost`, as the specification asks of a column that may
-not be null; the unit prices and `x_LossCost` are null, and `x_CostStatus` says why.
+not be null; the unit prices and `x_LossCost` are null, and `x_CostStatus` says why. There the file
+leaves the specification, which has no value for a price that nobody knows: 0 would be a price.
+Likewise without a currency `BillingCurrency` is XXX.
+
+A SKU is a type of GPU. Its dated rates and cost centers are not in `SkuPriceId`, which has to stay
+the same over time and across accounts: the rate of a row is `x_RateId`.
 """
 
 import math
@@ -31,6 +36,8 @@ QUANTITY_DIGITS = 6
 # ISO 4217: "transactions where no currency is involved"
 NO_CURRENCY = "XXX"
 PROVIDER = "Trainard"
+# Tags that nobody but the provider has defined carry its prefix
+TAG_PREFIX = "trainard/"
 _DROPPED = 1e-9
 _PRECISION = 80
 # What the ideal step counts too is no loss: it is taken off these, the last one takes the rest.
@@ -84,6 +91,7 @@ _OUR_COLUMNS: tuple[tuple[str, FieldKind], ...] = (
     ("x_LossCost", "decimal"),
     ("x_LossGpuHours", "decimal"),
     ("x_ModelVersion", "text"),
+    ("x_RateId", "text"),
     ("x_ReportId", "text"),
     ("x_ResultId", "text"),
     ("x_ScenarioName", "text"),
@@ -205,11 +213,10 @@ def _chunk(item: ReportItem, of_report: Mapping[str, Value]) -> dict[str, list[V
         "ListCost": [*costs],
         "ContractedCost": [*costs],
         "PricingQuantity": [*hours],
-        "PricingCategory": [None if price is None else "Standard" for price in prices],
-        "SkuPriceId": [part.price.rate_id for part in parts],
         "x_LossCause": [*causes],
         "x_LossCost": [part.cost for part in parts],
         "x_LossGpuHours": [*hours],
+        "x_RateId": [part.price.rate_id for part in parts],
     }
 
 
@@ -225,6 +232,7 @@ def _of_report(report: LossReport) -> dict[str, Value]:
         "ChargeClass": None,
         "ChargeFrequency": "Usage-Based",
         "InvoiceIssuerName": PROVIDER,
+        "PricingCategory": "Standard",
         "PricingUnit": "GPU-Hours",
         "ProviderName": PROVIDER,
         "PublisherName": PROVIDER,
@@ -245,11 +253,13 @@ def _of_report(report: LossReport) -> dict[str, Value]:
 def _of_item(item: ReportItem) -> dict[str, Value]:
     revision = None if item.profile is None else f"{item.profile}@{item.profile_revision}"
     tags = {"profile": revision, "cost_center": item.cost_center}
-    known = {name: text for name, text in tags.items() if text}
+    known = {f"{TAG_PREFIX}{name}": text for name, text in tags.items() if text}
+    sku = item.gpu_type or "GPU"
     return {
         "ResourceId": item.custom_id,
         "ResourceName": item.name or None,
-        "SkuId": item.gpu_type or "GPU",
+        "SkuId": sku,
+        "SkuPriceId": sku,
         "Tags": msgspec.json.encode(known).decode() if known else None,
         "x_CostCenter": item.cost_center,
         "x_CostStatus": item.cost_status.value,

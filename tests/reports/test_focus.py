@@ -80,6 +80,22 @@ def product(row: Row, price: str) -> Fraction:
     return Fraction(row[price]) * Fraction(row["PricingQuantity"])
 
 
+def partly_priced() -> LossReport:
+    """Half of the window has no rate."""
+    report = loss_reports.realistic()
+    first = report.items[0]
+    partly = structs.replace(
+        first,
+        cost_of_loss=None,
+        cost_status=CostStatus.PARTLY_PRICED,
+        price_days=[
+            first.price_days[0],
+            PricedDays(first_on=date(2026, 12, 18), days=13, rate_id=None, price_per_gpu_hour=None),
+        ],
+    )
+    return structs.replace(report, items=[partly])
+
+
 RULES: list[tuple[str, Callable[[Row], bool]]] = [
     (
         "BilledCost-C-002-M ListCost-C-003-M ChargePeriodStart-C-003-M and alike: MUST NOT be null",
@@ -146,8 +162,27 @@ RULES: list[tuple[str, Callable[[Row], bool]]] = [
     ("ChargeClass: null unless a correction", lambda row: not row["ChargeClass"]),
     ("ChargeFrequency: allowed values", lambda row: row["ChargeFrequency"] == "Usage-Based"),
     (
-        "PricingCategory: Standard where there is a price, null where there is none",
-        lambda row: row["PricingCategory"] == ("Standard" if row["ListUnitPrice"] else ""),
+        "PricingCategory-C-004-C C-007-M: of usage never null, and an allowed value",
+        lambda row: row["PricingCategory"] in {"Standard", "Dynamic", "Committed", "Other"},
+    ),
+    (
+        "SkuPriceId-C-005-C SkuId: of usage never null; C-011-O: the price may be that of the SKU",
+        lambda row: bool(row["SkuId"]) and row["SkuPriceId"] == row["SkuId"],
+    ),
+    (
+        "ListUnitPrice-C-007-C ContractedUnitPrice: of usage not null, unless nobody knows a price",
+        lambda row: (
+            bool(row["ListUnitPrice"] and row["ContractedUnitPrice"])
+            or row["x_CostStatus"] in {"withheld", "no_rate", "partly_priced"}
+        ),
+    ),
+    (
+        "BillingCurrency-C-006-M: a national currency, unless nothing has a price",
+        lambda row: row["BillingCurrency"] != "XXX" or row["x_CostStatus"] == "no_rate",
+    ),
+    (
+        "ServiceName, ResourceId: StringHandling-A-007-M: not only spaces",
+        lambda row: all(row[name].strip() for name in NEVER_NULL),
     ),
     (
         "UnitFormat: <singular>-<plural time unit>",
@@ -172,6 +207,10 @@ RULES: list[tuple[str, Callable[[Row], bool]]] = [
         ),
     ),
     (
+        "Tags-C-012-M: keys that the provider defines have its prefix",
+        lambda row: all(name.startswith("trainard/") for name in json.loads(row["Tags"] or "{}")),
+    ),
+    (
         "design page API: a forecast says so, and which version of the specification it follows",
         lambda row: (row["x_IsForecast"], row["x_FocusVersion"]) == ("true", "1.2"),
     ),
@@ -192,6 +231,7 @@ def files() -> dict[str, list[Row]]:
         "realistic": rows_of(loss_reports.realistic()),
         "withheld": rows_of(without_costs(loss_reports.realistic())),
         "without rate": rows_of(loss_reports.without_rate()),
+        "partly priced": rows_of(partly_priced()),
         "first night": rows_of(loss_reports.without_baseline()),
         "extreme": rows_of(structs.replace(extreme, items=extreme.items[:4])),
     }
@@ -235,13 +275,21 @@ def test_days_and_causes_add_up_to_each_item(files: dict[str, list[Row]]) -> Non
 
 def test_each_day_has_the_rate_of_that_day(files: dict[str, list[Row]]) -> None:
     rows = [row for row in files["realistic"] if row["ResourceId"] == "prod-h100"]
-    found = {
-        row["ChargePeriodStart"][:10]: (row["SkuPriceId"], row["ListUnitPrice"]) for row in rows
-    }
+    found = {row["ChargePeriodStart"][:10]: (row["x_RateId"], row["ListUnitPrice"]) for row in rows}
     days = [START_ON + timedelta(days=day) for day in range(30)]
     assert list(found) == [day.isoformat() for day in days]
     assert found["2026-12-17"] == (EARLY_RATE, "2.1")
     assert found["2026-12-18"] == (LATE_RATE, "2.25")
+
+
+def test_a_sku_price_stays_the_same_when_its_rate_changes(files: dict[str, list[Row]]) -> None:
+    """SkuPriceId-C-008-M, C-009-M, C-010-M: one SKU each, over time and cost centers."""
+    rows = [row for row in files["realistic"] if row["ResourceId"] == "prod-h100"]
+    assert {row["x_RateId"] for row in rows} == {EARLY_RATE, LATE_RATE}
+    assert {(row["SkuPriceId"], row["SkuId"]) for row in rows} == {("H100", "H100")}
+    hidden = [row["SkuPriceId"] for row in files["withheld"]]
+    assert hidden == [row["SkuPriceId"] for row in files["realistic"]]
+    assert json.loads(rows[0]["Tags"]).keys() == {"trainard/profile", "trainard/cost_center"}
 
 
 def test_what_the_ideal_step_counts_too_is_no_loss() -> None:
@@ -273,7 +321,7 @@ def test_money_is_withheld_and_gpu_hours_are_not(files: dict[str, list[Row]]) ->
     shown, hidden = files["realistic"], files["withheld"]
     # The reader sees the days of the window, though not which rate prices them
     assert [row["x_LossGpuHours"] for row in shown] == [row["x_LossGpuHours"] for row in hidden]
-    for name in ("x_LossCost", "ListUnitPrice", "ContractedUnitPrice", "SkuPriceId"):
+    for name in ("x_LossCost", "ListUnitPrice", "ContractedUnitPrice", "x_RateId"):
         assert {row[name] for row in hidden} == {""}
     assert {row["x_CostStatus"] for row in hidden} == {"withheld"}
     assert {row["ListCost"] for row in hidden} == {"0"}
@@ -286,24 +334,15 @@ def test_without_a_currency_there_is_none(files: dict[str, list[Row]]) -> None:
 
 
 def test_days_without_a_rate_have_neither_price_nor_cost() -> None:
-    report = loss_reports.realistic()
-    first = report.items[0]
-    partly = structs.replace(
-        first,
-        cost_of_loss=None,
-        cost_status=CostStatus.PARTLY_PRICED,
-        price_days=[
-            first.price_days[0],
-            PricedDays(first_on=date(2026, 12, 18), days=13, rate_id=None, price_per_gpu_hour=None),
-        ],
-    )
-    rows = rows_of(structs.replace(report, items=[partly]))
+    rows = rows_of(partly_priced())
     assert {row["x_LossCost"] for row in rows} == {""}
     late = [row for row in rows if row["ChargePeriodStart"] >= "2026-12-18"]
     assert len(late) == 13 * 3
     assert {(row["ListUnitPrice"], row["ListCost"]) for row in late} == {("", "0")}
     # A part whose days have no rate carries none of a cost that is known
-    known = structs.replace(partly, cost_of_loss=first.cost_of_loss)
+    (partly,) = partly_priced().items
+    cost_of_loss = loss_reports.realistic().items[0].cost_of_loss
+    known = structs.replace(partly, cost_of_loss=cost_of_loss)
     with pytest.raises(ValueError, match="is not the total"):
         loss_parts(known)
 
