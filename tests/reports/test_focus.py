@@ -289,7 +289,7 @@ def test_a_sku_price_stays_the_same_when_its_rate_changes(files: dict[str, list[
     assert {(row["SkuPriceId"], row["SkuId"]) for row in rows} == {("H100", "H100")}
     hidden = [row["SkuPriceId"] for row in files["withheld"]]
     assert hidden == [row["SkuPriceId"] for row in files["realistic"]]
-    assert json.loads(rows[0]["Tags"]).keys() == {"trainard/profile", "trainard/cost_center"}
+    assert json.loads(rows[0]["Tags"]) == {"trainard/profile": "prod-h100@3"}
 
 
 def test_what_the_ideal_step_counts_too_is_no_loss() -> None:
