@@ -25,10 +25,18 @@ Item = TypeVar("Item")
 
 
 class RunSlots(Struct, frozen=True, kw_only=True):
-    """Which slots of a schedule: `[since, before)`, None is open; all, or those with a batch."""
+    """Which slots of a schedule; None is open.
 
-    since: datetime | None = None
+    - `[first_on, before_on)`: local days, in the zone that the schedule had then;
+    - `before`: only earlier ones;
+    - `known_by`: only those that the ledger had by then, and whose time had come;
+    - `with_batch`: not those that have none.
+    """
+
+    first_on: date | None = None
+    before_on: date | None = None
     before: datetime | None = None
+    known_by: datetime | None = None
     with_batch: bool = False
 
 
@@ -95,16 +103,27 @@ def list_slots(
     c = schedule_run.c
     query: Select[Any] = select(
         *(c.id, c.scheduled_for, c.local_time, c.attempt, c.state),
-        *(c.batch_id, c.earlier_batches),
-    ).where(c.schedule_id == schedule_id)
-    if slots.since is not None:
-        query = query.where(c.scheduled_for >= slots.since)
+        *(c.batch_id, c.earlier_batches, c.started_at, c.ended_at),
+    ).where(c.schedule_id == schedule_id, *_of_days(slots))
     if slots.before is not None:
         query = query.where(c.scheduled_for < slots.before)
+    if slots.known_by is not None:
+        query = query.where(c.scheduled_for <= slots.known_by, c.created_at <= slots.known_by)
     if slots.with_batch:
         query = query.where(c.batch_id.is_not(None))
     query = query.order_by(c.scheduled_for.desc(), c.id.desc()).limit(limit)
     return list(connection.execute(query))[::-1]
+
+
+def _of_days(slots: RunSlots) -> list[ColumnElement[bool]]:
+    """By the wall time that was written down: a schedule may have moved to another zone since."""
+    local_on = func.substr(schedule_run.c.local_time, 1, len("2026-12-01"))
+    found: list[ColumnElement[bool]] = []
+    if slots.first_on is not None:
+        found.append(local_on >= slots.first_on.isoformat())
+    if slots.before_on is not None:
+        found.append(local_on < slots.before_on.isoformat())
+    return found
 
 
 def list_ended_batches(
@@ -120,9 +139,17 @@ def list_ended_batches(
 
 
 def newest_batches(
-    connection: Connection, team_id: UUID, wanted: SummaryFilter, *, limit: int
+    connection: Connection,
+    team_id: UUID,
+    wanted: SummaryFilter,
+    *,
+    limit: int,
+    by_day: bool = False,
 ) -> list[Row[Any]]:
-    """The newest ended batches that have a headline result as wanted, oldest first."""
+    """The newest ended batches that have a headline result as wanted, oldest first.
+
+    They are as new as they were made, or `by_day`, as late as their windows begin.
+    """
     c = scenario_batch.c
     summary = result_summary.c
     of_batch: ColumnElement[bool] = exists().where(summary.batch_id == c.id, *_wanted(wanted))
@@ -130,10 +157,11 @@ def newest_batches(
         # By the index of names: few of all batches may have it.
         named = select(summary.batch_id).where(summary.team_id == team_id, *_wanted(wanted))
         of_batch = c.id.in_(named)
+    order = (*([c.start_on.desc()] if by_day else []), c.created_at.desc(), c.id.desc())
     query: Select[Any] = (
         select(*_BATCH)
         .where(c.team_id == team_id, *_ended(wanted.ended_by), of_batch, *_made(wanted))
-        .order_by(c.created_at.desc(), c.id.desc())
+        .order_by(*order)
         .limit(limit)
     )
     return list(connection.execute(query))[::-1]

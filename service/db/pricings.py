@@ -1,6 +1,7 @@
 """What a batch was priced with (rates and days an item), and the headline summaries."""
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -61,9 +62,17 @@ def insert_summaries(connection: Connection, rows: Sequence[Mapping[str, Any]]) 
 
 
 def num_without_headline(
-    connection: Connection, team_id: UUID, *, name: str, profile_slug: str | None = None
+    connection: Connection,
+    team_id: UUID,
+    *,
+    name: str,
+    profile_slug: str | None = None,
+    ended_by: datetime | None = None,
 ) -> int:
-    """How many items of the name have no headline point, and so no place in a history."""
+    """How many items of the name have no headline point, and so no place in a history.
+
+    `ended_by`: only those of batches that had ended by then.
+    """
     columns = batch_item.c
     query = (
         select(func.count())
@@ -78,6 +87,8 @@ def num_without_headline(
     )
     if profile_slug is not None:
         query = query.where(columns.profile_slug == profile_slug)
+    if ended_by is not None:
+        query = query.where(scenario_batch.c.ended_at <= ended_by)
     return connection.scalar(query) or 0
 
 

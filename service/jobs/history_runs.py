@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -13,9 +13,9 @@ from service.db.engine import Connection, Row
 from service.db.histories import RunSlots, SummaryFilter
 from service.errors import MalformedError
 from service.jobs.actors import Actor
-from service.jobs.history_documents import HistoryQuery, Step
+from service.jobs.history_days import Days, local_day, step_start
+from service.jobs.history_documents import HistoryQuery
 from service.jobs.history_prices import RunPrices, read_run_prices
-from service.jobs.zone_data import zone
 from service.reports.history import Run, ScheduledRun
 from service.reports.history_totals import Absent, LeftOut, Snapshot
 from service.reports.pairing import Known
@@ -26,13 +26,6 @@ MOST_ABSENT = 200_000
 """Items without numbers that one history tells from those that came and went."""
 SLOTS_BACK = 100
 """Slots with a batch that are looked through for the run before the first one shown."""
-
-
-class Days(NamedTuple):
-    """`[first_on, before_on)`, None is open."""
-
-    first_on: date | None
-    before_on: date | None
 
 
 class Found(Struct, frozen=True, kw_only=True):
@@ -86,10 +79,7 @@ def read_runs(
         entries = [_Entry(batch, None) for batch in batches[-query.limit :]]
         earlier = _batch_before(connection, actor, query, entries, wanted)
     else:
-        slots = RunSlots(
-            since=midnight(days.first_on, schedule.zone),
-            before=midnight(days.before_on, schedule.zone),
-        )
+        slots = RunSlots(first_on=days.first_on, before_on=days.before_on, known_by=query.as_of)
         found = histories.list_slots(connection, schedule.id, slots, limit=query.limit + 1)
         truncated = len(found) > query.limit
         entries, without_results = _entries(connection, actor, query, found[-query.limit :])
@@ -129,14 +119,18 @@ def _batch_before(
     entries: Sequence[_Entry],
     wanted: SummaryFilter,
 ) -> _Entry | None:
-    """The newest batch made before the first one, whose windows begin before its step of time."""
+    """The newest batch made before the first one; with steps of time the last before the first."""
     if not entries:
         return None
-    first = entries[0].batch
-    earlier = structs.replace(wanted, first_on=None, made_before=(first.created_at, first.id))
-    if query.step != "run":
-        earlier = structs.replace(earlier, before_on=step_start(first.start_on, query.step))
-    found = histories.newest_batches(connection, actor.team_id, earlier, limit=1)
+    if query.step == "run":
+        first = entries[0].batch
+        earlier = structs.replace(wanted, first_on=None, made_before=(first.created_at, first.id))
+    else:
+        begins_on = min(step_start(entry.batch.start_on, query.step) for entry in entries)
+        earlier = structs.replace(wanted, first_on=None, before_on=begins_on)
+    found = histories.newest_batches(
+        connection, actor.team_id, earlier, limit=1, by_day=query.step != "run"
+    )
     return _Entry(found[0], None) if found else None
 
 
@@ -152,28 +146,17 @@ def _slot_before(
     if not entries or entries[0].scheduled is None:
         return None
     first = entries[0].scheduled
-    at = first.scheduled_for
-    if query.step != "run":
-        day = step_start(local_day(first), query.step)
-        at = midnight(day, schedule.zone) or at
-    slots = RunSlots(before=at, with_batch=query.as_of is None)
+    slots = RunSlots(
+        before=first.scheduled_for,
+        before_on=None if query.step == "run" else step_start(local_day(first), query.step),
+        known_by=query.as_of,
+        with_batch=query.as_of is None,
+    )
     found = histories.list_slots(connection, schedule.id, slots, limit=SLOTS_BACK)
     earlier, _ = _entries(connection, actor, query, found)
     known = histories.with_results(connection, {entry.batch.id for entry in earlier}, wanted)
     there = [entry for entry in earlier if entry.batch.id in known]
     return there[-1] if there else None
-
-
-def step_start(on: date, step: Step) -> date:
-    """The first day of the step of time that the day lies in."""
-    if step == "week":
-        return on - timedelta(days=on.weekday())
-    return on.replace(day=1) if step == "month" else on
-
-
-def local_day(run: ScheduledRun) -> date:
-    """The day of the slot where the schedule is at home."""
-    return date.fromisoformat(run.local_time[: len("2026-12-01")])
 
 
 def _entries(
@@ -188,7 +171,8 @@ def _entries(
     for slot in found:
         tried = [one for one in attempts[slot.id] if one[0] in ended]
         if not tried:
-            missing[slot.state] = missing.get(slot.state, 0) + 1
+            state = slot.state if query.as_of is None else _state_at(slot, query.as_of)
+            missing[state] = missing.get(state, 0) + 1
             continue
         batch_id, attempt = tried[0]
         scheduled = ScheduledRun(
@@ -215,11 +199,18 @@ def _attempts(slot: Row[Any], *, was: bool) -> list[tuple[UUID, int]]:
     return [*current, *(sorted(earlier, key=lambda tried: -tried[1]) if was else [])]
 
 
-def midnight(on: date | None, name: str) -> datetime | None:
-    """When the day begins in the zone."""
-    if on is None:
-        return None
-    return datetime.combine(on, time.min, tzinfo=zone(name)).astimezone(UTC)
+def _state_at(slot: Row[Any], moment: datetime) -> str:
+    """The state of the run of a slot as it stood then."""
+    if slot.ended_at is not None and slot.ended_at <= moment:
+        return str(slot.state)
+    if slot.started_at is not None and slot.started_at <= moment:
+        return "running"
+    ended = [
+        tried
+        for tried in slot.earlier_batches
+        if tried["ended_at"] is not None and datetime.fromisoformat(tried["ended_at"]) <= moment
+    ]
+    return str(ended[-1]["state"]) if ended else "due"
 
 
 def _snapshots(
@@ -364,19 +355,3 @@ def _run(
         pricing=None if prices is None else prices.number,
         scheduled=snapshot.scheduled,
     )
-
-
-def days_of(query: HistoryQuery, now: datetime, zone_name: str) -> Days:
-    """The days that the query asks for; raises `MalformedError` for such as cannot be."""
-    if query.window is None:
-        if query.since and query.until and query.since >= query.until:
-            raise MalformedError(f"from is {query.since}, which is not before until {query.until}")
-        return Days(query.since, query.until)
-    if query.since is not None:
-        raise MalformedError("give window or from, not both")
-    today = (query.as_of or now).astimezone(zone(zone_name)).date()
-    before = query.until or today + timedelta(days=1)
-    try:
-        return Days(before - timedelta(days=int(query.window.removesuffix("d"))), before)
-    except OverflowError:
-        raise MalformedError(f"{query.window} before {before} is beyond the calendar") from None

@@ -12,13 +12,13 @@ import msgspec
 from msgspec import Struct, structs
 
 from service.db import histories, pricings
-from service.db import schedules as schedule_rows
 from service.db.engine import Connection, Row
 from service.errors import MalformedError
-from service.jobs import schedules
 from service.jobs.actors import Actor
+from service.jobs.history_days import days_of, step_start
 from service.jobs.history_documents import HistoryOut, HistoryQuery, Step
-from service.jobs.history_runs import Found, days_of, read_runs, step_start
+from service.jobs.history_runs import Found, read_runs
+from service.jobs.kept_schedules import require_kept
 from service.jobs.page_tokens import make_token, read_token
 from service.jobs.rate_keys import keys_of
 from service.reports.history import Run, Told, cost_pair, loss_history, previous_runs
@@ -38,8 +38,12 @@ Entry = TypeVar("Entry")
 
 
 class Position(Struct, frozen=True, kw_only=True, order=True):
-    """Where a row stands: its slot or when its batch was made, the batch, its point or group."""
+    """Where a row stands: its slot or when its batch was made, the batch, its point or group.
 
+    With steps of time they come first.
+    """
+
+    step_on: date = date.min
     at: datetime
     batch: str
     point: int
@@ -61,7 +65,7 @@ def history(
     """
     if not (query.scenario or query.profile or query.schedule or query.group_by):
         raise MalformedError("give scenario, profile, schedule or group_by")
-    schedule = None if query.schedule is None else _schedule(connection, actor, query.schedule)
+    schedule = None if query.schedule is None else require_kept(connection, actor, query.schedule)
     days = days_of(query, now, "Etc/UTC" if schedule is None else schedule.zone)
     found = read_runs(connection, actor, query, schedule=schedule, days=days)
     page = _Page(connection, actor, query, page_size)
@@ -88,11 +92,15 @@ class _Page:
     def rows(self, found: Found, schedule: Row[Any] | None) -> HistoryOut:
         """One row for each run of each scenario."""
         snapshots = {one.batch_id: one for one in found.all_snapshots}
+
+        def on(run: Run) -> date:
+            return snapshots[run.batch_id].on if run.scheduled else run.start_on
+
         runs = _last_of_steps(
             [run for one in found.all_snapshots for run in one.runs],
             self._query.step,
             key=lambda run: run.series,
-            on=lambda run: snapshots[run.batch_id].on if run.scheduled else run.start_on,
+            on=on,
         )
         pairs = [
             (run, before)
@@ -104,7 +112,9 @@ class _Page:
             found = structs.replace(found, truncated=True)
         shown, token = self._cut(
             pairs,
-            lambda pair: _position(snapshots[pair[0].batch_id], point=pair[0].point),
+            lambda pair: self._position(
+                snapshots[pair[0].batch_id], on(pair[0]), point=pair[0].point
+            ),
         )
         both = [(before, run) for run, before in shown if before is not None]
         items = loss_history(
@@ -132,7 +142,9 @@ class _Page:
                 for group, before in zip(groups, previous_groups(groups), strict=True)
                 if group.snapshot is not found.before
             ],
-            lambda pair: _position(pair[0].snapshot, group=pair[0].group or LAST),
+            lambda pair: self._position(
+                pair[0].snapshot, pair[0].snapshot.on, group=pair[0].group or LAST
+            ),
         )
         both = [pair for new, past in shown if past is not None for pair in runs_in_both(past, new)]
         totals = history_totals(
@@ -152,6 +164,18 @@ class _Page:
         shown = left[: self._size]
         more = len(left) > len(shown)
         return shown, make_token(self._bound, position(shown[-1])) if more else None
+
+    def _position(
+        self, snapshot: Snapshot, on: date, *, point: int = 0, group: str = ""
+    ) -> Position:
+        step, scheduled = self._query.step, snapshot.scheduled
+        return Position(
+            step_on=date.min if step == "run" else step_start(on, step),
+            at=snapshot.batch_created_at if scheduled is None else scheduled.scheduled_for,
+            batch=str(snapshot.batch_id),
+            point=point,
+            group=group,
+        )
 
     def _told(self, pairs: Sequence[tuple[Run, Run]]) -> Told:
         """The causes that reports have found, those of newer reports in the place of older ones."""
@@ -190,26 +214,8 @@ class _Page:
             self._actor.team_id,
             name=self._query.scenario,
             profile_slug=self._query.profile,
+            ended_by=self._query.as_of,
         )
-
-
-def _schedule(connection: Connection, actor: Actor, key: str) -> Row[Any]:
-    """The schedule; one that was deleted by its id, for its runs stay."""
-    wanted = schedules.id_in(key)
-    deleted = None
-    if wanted is not None:
-        deleted = schedule_rows.get_deleted(connection, actor.team_id, wanted)
-    return deleted or schedules.require(connection, actor, key)
-
-
-def _position(snapshot: Snapshot, *, point: int = 0, group: str = "") -> Position:
-    scheduled = snapshot.scheduled
-    return Position(
-        at=snapshot.batch_created_at if scheduled is None else scheduled.scheduled_for,
-        batch=str(snapshot.batch_id),
-        point=point,
-        group=group,
-    )
 
 
 def _last_of_steps(
@@ -219,8 +225,12 @@ def _last_of_steps(
     key: Callable[[Entry], Any],
     on: Callable[[Entry], date],
 ) -> list[Entry]:
-    """Of each key, the last entry in each step of time."""
+    """Of each key, the last entry in each step of time; the steps in their order.
+
+    A batch may be made after those of later days, as by a backfill.
+    """
     if step == "run":
         return entries
     last = {(key(entry), step_start(on(entry), step)): place for place, entry in enumerate(entries)}
-    return [entries[place] for place in sorted(last.values())]
+    ordered = sorted((begins_on, place) for (_, begins_on), place in last.items())
+    return [entries[place] for _, place in ordered]

@@ -14,11 +14,11 @@ from service.db import histories
 from service.db.engine import Connection
 from service.db.histories import RunSlots
 from service.errors import FieldFault, InvalidError
-from service.jobs import audit, schedules
+from service.jobs import audit
 from service.jobs.actors import Actor
 from service.jobs.batch_documents import TERMINAL_STATES, Currency
 from service.jobs.cost_access import require_costs
-from service.jobs.history_runs import midnight
+from service.jobs.kept_schedules import require_kept
 from service.jobs.repricings import PricingOut, RepricingIn, reprice
 
 MOST_RUNS: Final = 366
@@ -65,7 +65,7 @@ def reprice_runs(
     days that cannot be, for too many runs, and without a currency or with an unknown one.
     """
     require_costs(actor, "to price the runs of a schedule")
-    schedule = schedules.require(connection, actor, key)
+    schedule = require_kept(connection, actor, key)
     if document.since >= document.until:
         raise _refused(
             "/until",
@@ -75,10 +75,7 @@ def reprice_runs(
     found = histories.list_slots(
         connection,
         schedule.id,
-        RunSlots(
-            since=midnight(document.since, schedule.zone),
-            before=midnight(document.until, schedule.zone),
-        ),
+        RunSlots(first_on=document.since, before_on=document.until),
         limit=MOST_RUNS + 1,
     )
     if len(found) > MOST_RUNS:

@@ -74,6 +74,8 @@ class Snapshot(Struct, frozen=True, kw_only=True):
 class TotalChange(Struct, frozen=True, kw_only=True):
     """Against the run before that has the group, over items with numbers in both, on 30 days.
 
+    Of batches that no schedule made, the run before is the newest one with an item in common.
+
     `items_failed` have numbers in the run before only, though the item is still there;
     `items_returned` in this one only.
     """
@@ -158,13 +160,25 @@ def _groups(snapshot: Snapshot, by: GroupBy) -> list[GroupRun]:
 
 
 def previous_groups(groups: Sequence[GroupRun]) -> list[GroupRun | None]:
-    """Of each, in the order given, the newest earlier one of the same group with numbers."""
+    """Of each, in the order given, the newest earlier one of the same group with numbers.
+
+    Outside a schedule batches of very different kinds follow each other: there it is the newest
+    with an item in common, where there is one.
+    """
     newest: dict[str | None, GroupRun] = {}
+    newest_with: dict[tuple[str | None, tuple[str, str | None]], tuple[int, GroupRun]] = {}
     found = []
-    for group in groups:
-        found.append(newest.get(group.group))
+    for place, group in enumerate(groups):
+        keys = [(group.group, run.known.key) for run in group.runs]
+        akin = (
+            []
+            if group.snapshot.scheduled
+            else [newest_with[key] for key in keys if key in newest_with]
+        )
+        found.append(max(akin, key=lambda one: one[0])[1] if akin else newest.get(group.group))
         if group.runs:
             newest[group.group] = group
+        newest_with.update(dict.fromkeys(keys, (place, group)))
     return found
 
 

@@ -70,7 +70,7 @@ def a_run(
     state: str = "succeeded",
     **values: Any,
 ) -> UUID:
-    """The run of a slot given as wall time in the zone."""
+    """The run of a slot given as wall time in the zone, known since then."""
     local = datetime.fromisoformat(slot).replace(tzinfo=ZoneInfo(ZONE))
     run_id = uuid4()
     with database.write() as connection:
@@ -88,6 +88,7 @@ def a_run(
                 start_on=local.date() + timedelta(days=1),
                 batch_id=batch_id,
                 **{
+                    "created_at": local.astimezone(UTC),
                     "earlier_batches": [],
                     "tzdata_version": "2026a",
                     "warnings": [],

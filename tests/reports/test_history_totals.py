@@ -8,7 +8,7 @@ from uuid import UUID
 import pytest
 from msgspec.structs import replace
 
-from service.reports.history import Run
+from service.reports.history import Run, ScheduledRun
 from service.reports.history_totals import (
     Absent,
     HistoryTotal,
@@ -110,6 +110,36 @@ def test_groups_are_profiles_in_order_and_follow_their_own() -> None:
     # The run that failed says nothing to compare with.
     assert last.change.previous_batch_id == UUID(int=1)
     assert last.change.gpu_hours_lost_per_30_days.difference == 4.0
+
+
+def test_batches_of_no_schedule_follow_those_they_share_an_item_with() -> None:
+    """Two kinds in turn are held against their own, runs of a schedule against the one before."""
+    slot = ScheduledRun(
+        run_id=UUID(int=9),
+        scheduled_for=datetime(2026, 12, 1, tzinfo=UTC),
+        local_time="2026-12-01T01:00:00+01:00",
+        attempt=1,
+    )
+    nights = [
+        a_night(batch, *(a_run(batch, name, float(batch)) for name in names))
+        for batch, names in enumerate(("ab", "x", "b", "xy", "z"), start=1)
+    ]
+    rows = totals(*nights)
+    told = [
+        row.change
+        and (
+            row.change.previous_batch_id.int,
+            row.change.items_compared,
+            row.change.gpu_hours_lost_per_30_days.difference,
+        )
+        for row in rows
+    ]
+    assert told == [None, (1, 0, 0.0), (1, 1, 2.0), (2, 1, 2.0), (4, 0, 0.0)]
+    of_schedule = totals(*(replace(night, scheduled=slot) for night in nights))
+    assert [row.change and row.change.previous_batch_id.int for row in of_schedule] == [
+        None,
+        *(1, 2, 3, 4),
+    ]
 
 
 def test_a_change_is_of_the_items_that_both_have() -> None:
