@@ -1,5 +1,6 @@
 """Schedules on their pages: when they come, their ledger, and their faults."""
 
+import json
 import re
 from uuid import uuid4
 
@@ -13,6 +14,12 @@ from tests.browser.seeded import Seeded
 pytestmark = pytest.mark.browser
 SCHEDULES = "/v1/schedules"
 RUN_MS = 60_000
+SCENARIO = {
+    "num_gpus": 8,
+    "load_ms": 30,
+    "compute_ms": 300,
+    "communication": {"kind": "fixed", "allreduce_ms": 80},
+}
 
 
 def test_a_schedule_is_made_run_changed_and_deleted(page: Page, base_url: str) -> None:
@@ -93,7 +100,8 @@ def test_the_autumn_night_is_shown_in_local_time_and_utc(browser: Browser, seede
 def test_the_faults_of_a_schedule_stand_at_their_fields(browser: Browser, seeded: Seeded) -> None:
     with guarded_page(browser, seeded.url, refused=[422]) as page:
         page.goto(f"{seeded.url}/schedules/nightly?edit=yes")
-        cron, batch = page.get_by_label("When (cron)"), page.get_by_label("Batch", exact=True)
+        page.get_by_role("group", name="How to write: Scenarios").get_by_text("JSON").click()
+        cron, batch = page.get_by_label("When (cron)"), page.get_by_label("Scenarios, as JSON")
         cron.fill("61 2 * * *")
         # Told as it is typed, and again beside what keeps the form from being sent
         expect(cron).to_have_attribute("aria-describedby", re.compile("-fault"))
@@ -111,3 +119,73 @@ def test_the_faults_of_a_schedule_stand_at_their_fields(browser: Browser, seeded
         expect(batch).to_have_attribute("aria-invalid", "true")
         expect(cron).to_be_focused()
     assert httpx.get(f"{seeded.url}{SCHEDULES}/nightly").json()["cron"] == "0 2 * * *"
+
+
+def test_deliveries_and_scenarios_are_written_in_controls_and_as_json(
+    browser: Browser, base_url: str
+) -> None:
+    """Nothing that the form has no field for is lost, on the way to JSON and back."""
+    slug = f"written-{uuid4().hex[:8]}"
+    address = f"{base_url}{SCHEDULES}/{slug}"
+    endpoint = httpx.post(
+        f"{base_url}/v1/webhook-endpoints",
+        json={"name": f"chat of {slug}", "url": "https://hooks.invalid/x"},
+    ).json()["id"]
+    scenario = SCENARIO | {"slow_groups": [{"count": 1, "speed_fraction": 0.7}]}
+    axes = [{"path": "num_gpus", "values": [8, 64]}]
+    item = {"custom_id": "a", "scenario": scenario, "axes": axes, "headline": {"num_gpus": 8}}
+    body = {"items": [item], "metadata": {"ticket": "CAP-1"}, "priority": 3}
+    made = {"slug": slug, "name": "Written", "cron": "5 4 * * 7", "zone": "UTC", "batch": body}
+    assert httpx.post(f"{base_url}{SCHEDULES}", json=made).status_code == 201
+    before = httpx.get(address).json()
+
+    with guarded_page(browser, base_url, refused=[422]) as page:
+        page.goto(f"{base_url}/schedules/{slug}?edit=yes")
+        expect(page.locator(".record").first).to_contain_text(
+            "Kept as they are in the JSON: axes, headline"
+        )
+        page.get_by_role("button", name="Add a webhook").click()
+        delivery = page.locator(".record", has_text="Delivery 1: webhook")
+        page.get_by_role("button", name="Save").click()
+        expect(delivery.locator(".fault")).to_have_text("This is needed.")
+        delivery.get_by_label("Webhook endpoint").select_option(label=f"chat of {slug}")
+        delivery.get_by_label("After which runs").select_option(label="when the loss moved")
+        delivery.get_by_label("Or by more than").fill("7.5")
+        views = page.get_by_role("group", name="How to write: Deliveries")
+        views.get_by_text("JSON").click()
+        written = page.get_by_label("Deliveries, as JSON")
+        threshold = {"gpu_hours_lost_per_30_days": None, "relative": 0.075}
+        webhook = {
+            "kind": "webhook",
+            "when": "on_change",
+            "threshold": threshold,
+            "include_costs": False,
+            "language": None,
+            "endpoint_id": endpoint,
+        }
+        assert json.loads(written.input_value()) == [webhook]
+        written.fill("[{]")
+        views.get_by_text("Form").click()
+        expect(written).to_have_attribute("aria-invalid", "true")
+        written.fill(json.dumps([webhook | {"language": "fr"}]))
+        views.get_by_text("Form").click()
+        expect(delivery.get_by_label("Language")).to_have_value("fr")
+        page.get_by_role("button", name="Add a profile").click()
+        added = page.locator(".record", has_text="Scenario 2")
+        added.get_by_label("Cluster profile").fill("no-such-profile")
+        added.get_by_label("Pinned revision").fill("3")
+        added.get_by_label("Scenario id").fill("b")
+        with page.expect_response(address) as refused:
+            page.get_by_role("button", name="Save").click()
+        assert (
+            refused.value.request.post_data_json["batch"]["items"][1]["profile"]
+            == "no-such-profile@3"
+        )
+        expect(added.get_by_label("Cluster profile")).to_have_attribute("aria-invalid", "true")
+        added.get_by_role("button", name="Remove").click()
+        page.get_by_role("button", name="Save").click()
+        expect(page.locator("#edit-schedule")).to_be_hidden()
+    after = httpx.get(address).json()
+    assert after["deliveries"] == [webhook | {"language": "fr"}]
+    assert after["batch"] == before["batch"]
+    httpx.delete(address, headers={"If-Match": f'"{after["version"]}"'})

@@ -44,9 +44,9 @@ function partsOf(pointer) {
  * A field: `{pointer, kind, label, hint, unit, options, required, min, max, above, step, pattern,
  * wanted, rows, list, value}`.
  *
- * - `kind`: number (typed as the page's language writes it), decimal (money: the same, but a text for
+ * - `kind`: number (typed as the page's language writes it; `factor`: what one of it is in the API's unit), decimal (money: the same, but a text for
  *   the API, with the pointer of its `currency`), text, select, date, check, json, lines (a list of texts, one a line) or pairs
- *   (an object of texts, "key: value" a line);
+ *   (an object of texts, "key: value" a line), choices (several of `options`, each to be ticked);
  * - `options`: [[value, label]] of a select; `list`: suggestions of a text;
  * - an empty field is `null`, or left out (undefined) with `absent: true`.
  *
@@ -56,6 +56,7 @@ function partsOf(pointer) {
  */
 export function field(description) {
   const { kind, pointer } = description;
+  if (kind === "choices") return choicesField(description);
   made += 1;
   const id = `f${made}-${pointer.replace(/[^A-Za-z0-9]+/g, "-")}`;
   const input = inputOf(description, id);
@@ -95,6 +96,37 @@ export function field(description) {
   };
   if ("value" in description) one.set(description.value);
   return one;
+}
+
+/** Several of the options, in the order in which they stood; a fault is told at the first box. */
+function choicesField({ pointer, label, hint: told, options, required }) {
+  const boxes = options.map(([value], place) => h("input", { type: "checkbox", name: pointer, value, "data-pointer": place ? null : pointer }));
+  const labels = options.map(([, text], place) => h("label", { class: "check" }, boxes[place], h("span", {}, text)));
+  const element = h("fieldset", { class: "field choices" }, h("legend", {}, label), h("div", { class: "tags" }, labels), told ? h("p", { class: "hint" }, told) : null);
+  let order = [];
+  const value = () => {
+    const ticked = boxes.filter((box) => box.checked).map((box) => box.value);
+    return [...order.filter((one) => ticked.includes(one)), ...ticked.filter((one) => !order.includes(one))];
+  };
+  return {
+    element,
+    input: boxes[0],
+    pointer,
+    value,
+    checked() {
+      const found = value();
+      if (required && !found.length && !element.hidden) throw new FieldFault([{ pointer, detail: t("common.needed") }]);
+      return found;
+    },
+    set(values) {
+      order = values ?? [];
+      for (const box of boxes) box.checked = order.includes(box.value);
+    },
+    onChange: (fn) => element.addEventListener("change", fn),
+    disable(is) {
+      for (const box of boxes) box.disabled = is;
+    },
+  };
 }
 
 /** Raised where fields cannot be read, or break a rule; it looks like a problem of the API's. */
@@ -180,14 +212,14 @@ export async function busy(button, work) {
   }
 }
 
-function inputOf({ kind, pointer, options, required, min, step, rows, placeholder }, id) {
-  const shared = { id, name: pointer, "data-pointer": pointer, "aria-required": required ? "true" : null };
+function inputOf({ kind, pointer, options, required, min, step, rows, placeholder, factor }, id) {
+  const shared = { id, name: pointer, "data-pointer": pointer, "data-factor": factor, "aria-required": required ? "true" : null };
   if (kind === "select") {
     return h("select", shared, options.map(([value, label]) => h("option", { value: value ?? "" }, label)));
   }
   if (kind === "check") return h("input", { ...shared, type: "checkbox" });
   if (kind === "json" || kind === "lines" || kind === "pairs") {
-    return h("textarea", { ...shared, rows: rows ?? (kind === "json" ? 12 : 3), spellcheck: "false", class: kind });
+    return h("textarea", { ...shared, rows: rows ?? (kind === "json" ? 12 : 3), placeholder, spellcheck: "false", class: kind });
   }
   const texts = { ...shared, placeholder, autocomplete: "off" };
   if (kind === "number") return h("input", { ...texts, type: "text", inputmode: step === 1 && !(min < 0) ? "numeric" : "decimal" });
@@ -199,14 +231,14 @@ function listOf(values, id) {
   return h("datalist", { id }, values.map((value) => h("option", { value })));
 }
 
-function readField({ kind, pointer, options }, input) {
+function readField({ kind, pointer, options, factor = 1 }, input) {
   if (kind === "check") return input.checked;
   if (kind === "select") return options[input.selectedIndex]?.[0] ?? null;
   const text = input.value.trim();
   if (kind === "number") {
     const value = typedNumber(text);
     if (value === undefined) throw new FieldFault([{ pointer, detail: decimalRefused() }]);
-    return value;
+    return value === null || factor === 1 ? value : Number((value * factor).toPrecision(15));
   }
   if (kind === "decimal" && text !== "") {
     const amount = typedDecimal(text);
@@ -236,7 +268,7 @@ function parsed(pointer, text) {
   }
 }
 
-function writeField({ kind, options }, input, value) {
+function writeField({ kind, options, factor = 1 }, input, value) {
   if (kind === "check") input.checked = Boolean(value);
   else if (kind === "select") {
     const place = options.findIndex(([one]) => one === (value ?? null));
@@ -245,7 +277,7 @@ function writeField({ kind, options }, input, value) {
   else if (kind === "lines") input.value = (value ?? []).join("\n");
   else if (kind === "pairs") input.value = Object.entries(value ?? {}).map(([key, text]) => `${key}: ${text}`).join("\n");
   else if (kind === "decimal") input.value = writtenDecimal(value ?? "");
-  else if (kind === "number") input.value = writtenNumber(value ?? "");
+  else if (kind === "number") input.value = writtenNumber(typeof value === "number" ? Number((value / factor).toPrecision(15)) : (value ?? ""));
   else input.value = value ?? "";
 }
 

@@ -8,7 +8,7 @@ import { count, exact, hours, money, momentElement } from "./format.js";
 import { occurrenceTable } from "./occurrence_list.js";
 import { showProblem } from "./problems.js";
 import { backfills } from "./schedule_backfills.js";
-import { scheduleForm } from "./schedule_form.js";
+import { knownChoices, scheduleForm } from "./schedule_form.js";
 import { runLedger } from "./schedule_runs.js";
 import { may } from "./session.js";
 import { attempt, confirmed, onlyWith, onSubmit } from "./submit.js";
@@ -42,6 +42,7 @@ function take(answer) {
   byId("pause").hidden = schedule.paused;
   byId("resume").hidden = !schedule.paused;
   byId("to-reports").href = withQuery("/reports", { schedule: slug });
+  byId("to-deliveries").href = withQuery("/deliveries", { schedule: slug });
   byId("to-history").href = withQuery("/history", { schedule: slug });
   showFacts();
   showForm();
@@ -85,7 +86,10 @@ function budgetText() {
 
 function deliveriesText() {
   if (!schedule.deliveries.length) return t("schedules.no_deliveries");
-  return schedule.deliveries.map((one) => `${named("schedules.delivery_", one.kind)} (${named("schedules.when_", one.when)})`).join("; ");
+  return h("ul", { class: "plain" }, schedule.deliveries.map((one) => {
+    const to = one.kind === "email" ? one.to.join(", ") : one.kind === "directory" ? one.folder : "";
+    return h("li", {}, [named("schedules.delivery_", one.kind), to, named("schedules.when_", one.when)].filter(Boolean).join(" · "));
+  }));
 }
 
 /** The next 20 slots, after a day that the address may name. */
@@ -97,20 +101,26 @@ async function showOccurrences() {
   fill(byId("occurrences"), occurrenceTable(found, t(found.paused ? "schedules.occurrences_paused" : "schedules.preview_caption")));
 }
 
-function showForm() {
+async function showForm() {
   const isOpen = asked().has("edit") && mayWrite;
   byId("edit-schedule").hidden = !isOpen;
   byId("edit").setAttribute("aria-expanded", String(isOpen));
   if (!isOpen) return;
-  content ??= scheduleForm({ isNew: false, seesCosts, isBudgetWithheld: Boolean(schedule.budget_withheld) });
-  fill(byId("schedule-fields"), content.element);
-  content.show(schedule);
+  content ??= knownChoices().then((choices) => scheduleForm({ isNew: false, seesCosts, isBudgetWithheld: Boolean(schedule.budget_withheld), ...choices }));
+  try {
+    const form = await content;
+    fill(byId("schedule-fields"), form.element);
+    form.show(schedule);
+  } catch (problem) {
+    content = null;
+    showProblem(problem);
+  }
 }
 
-function toggle(is) {
+async function toggle(is) {
   setAsked({ edit: is ? "yes" : null }, { push: true });
-  showForm();
-  if (is) byId("edit-schedule").querySelector("input").focus();
+  await showForm();
+  if (is) byId("edit-schedule").querySelector("input")?.focus();
   else byId("edit").focus();
 }
 
@@ -161,7 +171,7 @@ byId("after").addEventListener("change", async () => {
   await showOccurrences().catch(showProblem);
 });
 onSubmit(byId("schedule-form"), async () => {
-  const answer = await ask("PATCH", ADDRESS, { body: changesOf(content.read()), ...ifMatch() });
+  const answer = await ask("PATCH", ADDRESS, { body: changesOf((await content).read()), ...ifMatch() });
   setAsked({ edit: null });
   take(answer);
   await showOccurrences();

@@ -1,11 +1,15 @@
 // The form of a schedule, with a preview of when it would come as one types.
 
-import { Problem, ask } from "./api.js";
+import { ask, get, Problem } from "./api.js";
+import { deliveryControls } from "./delivery_fields.js";
 import { fill, h, settled } from "./dom.js";
 import { FieldFault, fieldset, gathered, hint, setAt, valueAt } from "./form.js";
+import { batchControls } from "./item_fields.js";
 import { occurrenceTable } from "./occurrence_list.js";
 import { clearField, markField } from "./problems.js";
+import { may } from "./session.js";
 import { named, t } from "./texts.js";
+import { twoViews } from "./two_views.js";
 
 const PREVIEW_MS = 350;
 const TIMES = ["/cron", "/zone"];
@@ -39,7 +43,6 @@ function sections({ isNew, seesCosts, isBudgetWithheld }) {
     ["what", [
       { pointer: "/start_in_days", kind: "number", step: 1, min: -3660, max: 3660, required: true },
       { pointer: "/profiles_as_of", kind: "select", options: options("profiles_as_of", ["newest", "slot"]) },
-      { pointer: "/batch", kind: "json", rows: 14, required: true },
     ]],
     ["policies", [
       { pointer: "/misfire_policy", kind: "select", options: options("misfire_policy", ["run_latest", "run_all", "skip"]) },
@@ -54,15 +57,36 @@ function sections({ isNew, seesCosts, isBudgetWithheld }) {
       { pointer: "/report/language", kind: "select", options: [["en", t("common.in_en")], ["fr", t("common.in_fr")]] },
       { pointer: "/report/movers", kind: "number", step: 1, min: 1, max: 100, required: true },
       { pointer: "/report/remedies", kind: "check" },
-      { pointer: "/deliveries", kind: "json", rows: 5 },
     ]],
     ...(isBudgetWithheld ? [] : [["budget", [{ pointer: "/budget/gpu_hours_lost_per_30_days", kind: "number", name: "budget_gpu_hours", above: 0, absent: true }, ...money]]]),
   ].map(([name, fields]) => [name, fields.map(described)]);
 }
 
-/** `{element, read(), show(document)}`; a budget that is withheld is left as it is. */
+/** What there is to choose from: `{endpoints, profiles}`, of the first 200 each. */
+export async function knownChoices() {
+  const [endpoints, profiles] = await Promise.all([
+    listed("/v1/webhook-endpoints?page_size=200"),
+    may("profiles:read").then((is) => (is ? listed("/v1/cluster-profiles?page_size=200") : [])),
+  ]);
+  return { endpoints, profiles: profiles.map((one) => one.slug) };
+}
+
+async function listed(path) {
+  return (await get(path)).items;
+}
+
+/**
+ * `{element, read(), show(document)}`; a budget that is withheld is left as it is. `circumstances`:
+ * `{isNew, seesCosts, isBudgetWithheld, endpoints, profiles}`, the last two to choose from.
+ */
 export function scheduleForm(circumstances) {
   const parts = sections(circumstances).map(([name, fields]) => fieldset(fields, { legend: t(`schedules.part_${name}`) }));
+  const views = {
+    batch: twoViews({ pointer: "/batch", label: t("schedules.scenarios"), hint: t("schedules.batch_hint"), rows: 14, required: true, controls: batchControls(circumstances) }),
+    deliveries: twoViews({ pointer: "/deliveries", label: t("schedules.deliveries"), hint: t("schedules.deliveries_hint"), rows: 8, controls: deliveryControls(circumstances) }),
+  };
+  // Each after the fields that it belongs to
+  for (const [name, part] of [["batch", 1], ["deliveries", 3]]) parts[part].element.append(views[name].element);
   const preview = h("div", { class: "preview", "aria-live": "polite" });
   parts[0].element.append(preview);
   const all = parts.flatMap((part) => part.fields);
@@ -121,7 +145,9 @@ export function scheduleForm(circumstances) {
     element: h("div", {}, parts.map((part) => part.element)),
     read() {
       let read = {};
-      const reads = withTime(() => gathered(parts.map((part) => part.read)));
+      const names = Object.keys(views);
+      const reads = withTime(() => gathered([...parts.map((part) => part.read), ...names.map((name) => views[name].read)]));
+      for (const [place, name] of names.entries()) read[name] = reads[parts.length + place];
       for (const [place, part] of parts.entries()) {
         const own = reads[place];
         for (const { pointer } of part.fields) read = setAt(read, pointer, valueAt(own, pointer));
@@ -132,6 +158,7 @@ export function scheduleForm(circumstances) {
     },
     show(document) {
       for (const part of parts) part.show(document);
+      for (const [name, view] of Object.entries(views)) view.show(document[name]);
       fitBaseline();
       showPreview();
     },

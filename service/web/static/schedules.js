@@ -4,7 +4,7 @@ import { asked, onMoved, setAsked } from "./address.js";
 import { create, get, withQuery } from "./api.js";
 import { byId, fill, h } from "./dom.js";
 import { runState } from "./run_states.js";
-import { scheduleForm } from "./schedule_form.js";
+import { knownChoices, scheduleForm } from "./schedule_form.js";
 import { may } from "./session.js";
 import { onlyWith, onSubmit } from "./submit.js";
 import { table } from "./table.js";
@@ -83,7 +83,7 @@ choice.addEventListener("change", () => {
   list.filter();
 });
 
-const content = scheduleForm({ isNew: true, seesCosts: await may("costs:read"), isBudgetWithheld: false });
+const content = scheduleForm({ isNew: true, seesCosts: await may("costs:read"), isBudgetWithheld: false, ...(await knownChoices()) });
 fill(byId("schedule-fields"), content.element);
 onSubmit(byId("schedule-form"), async () => {
   const { data } = await create(SCHEDULES, content.read());
