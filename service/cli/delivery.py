@@ -1,11 +1,14 @@
 """`trainard delivery`: what a running service has sent, what waits and what was given up."""
 
+from datetime import datetime
 from typing import get_args
 from uuid import UUID
 
+import httpx
 import msgspec
 import rich_click as click
 
+from service.cli.audit import MomentType
 from service.cli.schedule_paths import format_option, get, show
 from service.cli.service_answers import Document, answered, reached
 from service.cli.submission_options import url_option
@@ -18,6 +21,8 @@ HEADINGS = [
     for name in ("id", "made", "kind", "schedule", "state", "attempts", "last error")
 ]
 MAX_ERROR_SHOWN = 60
+# Where an option has another name than its parameter
+_PARAMETERS = {"after": "created_after", "before": "created_before"}
 
 id_argument = click.argument("delivery_id", metavar="ID", type=click.UUID)
 
@@ -36,28 +41,46 @@ def command() -> None:
 @click.option("--state", type=click.Choice(get_args(DeliveryState)), help="Only of this state.")
 @click.option("--kind", type=click.Choice(get_args(DeliveryKind)), help="Only of this kind.")
 @click.option("--schedule", metavar="SCHEDULE", help="Only of this one: its slug or id.")
+@click.option("--run", metavar="ID", type=click.UUID, help="Only of this run.")
+@click.option("--endpoint", metavar="ID", type=click.UUID, help="Only to this webhook endpoint.")
+@click.option("--after", metavar="DAY", type=MomentType(), help="Only made after: a day or moment.")
+@click.option("--before", metavar="DAY", type=MomentType(), help="Only made before it.")
 @click.option(
-    "--limit", type=click.IntRange(1, 1_000), default=50, show_default=True, help="The newest."
+    "--limit", type=click.IntRange(1, 10_000), default=50, show_default=True, help="The newest."
 )
 @format_option
 @url_option
-def show_all(
-    *,
-    state: str | None,
-    kind: str | None,
-    schedule: str | None,
-    limit: int,
-    output_format: str,
-    url: str,
-) -> None:
+def show_all(*, limit: int, output_format: str, url: str, **filters: object) -> None:
     """List the deliveries of the team, newest first."""
+    query = {_PARAMETERS.get(name, name): _text(value) for name, value in filters.items()}
     with reached(url) as client:
-        page = get(
-            client, DELIVERIES, state=state, kind=kind, schedule=schedule, page_size=str(limit)
-        )
-    found = page["items"]
+        found, are_all = _newest(client, limit, query)
     table = text_table(HEADINGS, [_row(row) for row in found]) if found else "no deliveries"
     show(found, [table], output_format)
+    if not are_all:
+        click.echo("There are more: --limit, or --before the last of them.", err=True)
+
+
+def _newest(
+    client: httpx.Client, limit: int, query: dict[str, str | None]
+) -> tuple[list[Document], bool]:
+    """So many, page by page, and whether there are no more."""
+    found: list[Document] = []
+    token: str | None = None
+    while len(found) < limit:
+        size = str(limit - len(found))
+        page = get(client, DELIVERIES, **query, page_size=size, page_token=token)
+        found += page["items"]
+        token = page["next_page_token"]
+        if token is None:
+            break
+    return found, token is None
+
+
+def _text(value: object) -> str | None:
+    if value is None:
+        return None
+    return value.isoformat() if isinstance(value, datetime) else str(value)
 
 
 @command.command("show")

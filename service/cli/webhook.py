@@ -14,12 +14,15 @@ from service.reports.tables import Heading, text_table
 ENDPOINTS = "/v1/webhook-endpoints"
 HEADINGS = [Heading(name, words=True) for name in ("id", "name", "url", "money", "state")]
 
+# `--url` is the service's address, as in all commands.
+_FIELDS = {"address": "url"}
+
 id_argument = click.argument("endpoint_id", metavar="ID", type=click.UUID)
 
 
 @click.group("webhook", context_settings={"help_option_names": ["-h", "--help"]})
 def command() -> None:
-    """Make, list, rotate, try and delete webhook endpoints.
+    """Make, list, change, rotate, try and delete webhook endpoints.
 
     Schedules name them in their deliveries; how to receive: .github/deliveries.md.
 
@@ -64,6 +67,29 @@ def show_one(*, endpoint_id: UUID, url: str) -> None:
     with reached(url) as client:
         found = get(client, _path(endpoint_id))
     click.echo(msgspec.json.format(msgspec.json.encode(found), indent=2))
+
+
+@command.command("change")
+@id_argument
+@click.option("--name", help="As people read it.")
+@click.option("--address", metavar="URL", help="Where messages go from now on, also those waiting.")
+@click.option(
+    "--include-costs/--no-include-costs", default=None, help="Whether messages may hold money."
+)
+@url_option
+def change(*, endpoint_id: UUID, url: str, **wanted: object) -> None:
+    """Give an endpoint another name or address; its secret and its log stay."""
+    body = {_FIELDS.get(name, name): value for name, value in wanted.items() if value is not None}
+    if not body:
+        raise click.UsageError("give --name, --address, --include-costs or --no-include-costs")
+    path = _path(endpoint_id)
+    with reached(url) as client:
+        former = get(client, path)
+        answer = client.patch(path, json=body, headers=_if_match(former))
+        changed = answered(answer, str(endpoint_id))
+    click.echo(text_table(HEADINGS, [_row(changed)]))
+    if changed["notice"]:
+        click.echo(changed["notice"], err=True)
 
 
 @command.command("rotate")

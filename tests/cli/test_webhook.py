@@ -54,6 +54,13 @@ def test_an_endpoint_from_its_making_to_its_end(run: Run) -> None:
     rotated = run("webhook", "rotate", endpoint, "--overlap-s", "0")
     assert rotated.stdout.strip() not in {"", secret}
     assert json.loads(run("webhook", "show", endpoint).stdout)["old_secrets_end_at"] == []
+    moved = run("webhook", "change", endpoint, "--address", HOOK + "/y", "--include-costs")
+    assert (HOOK + "/y" in moved.stdout, "sent" in moved.stdout) == (True, True)
+    assert "withheld" in run("webhook", "change", endpoint, "--no-include-costs").stdout
+    shown = json.loads(run("webhook", "show", endpoint).stdout)
+    assert (shown["url"], shown["name"], shown["include_costs"]) == (HOOK + "/y", "whole", False)
+    nothing = run("webhook", "change", endpoint)
+    assert (nothing.returncode, "give --name, --address" in nothing.stderr) == (2, True)
     disabled = run("webhook", "disable", endpoint).stdout
     assert disabled.startswith("Webhook endpoint whole is disabled: disabled by ")
     refused = run("webhook", "test", endpoint)
@@ -95,9 +102,18 @@ def test_a_test_message_and_its_replay(run: Run) -> None:
         (("--kind", "email"), 0),
         (("--kind", "webhook"), 1),
         (("--schedule", "weekly"), 0),
+        (("--endpoint", endpoint), 1),
+        (("--run", endpoint), 0),
+        (("--after", "2026-01-01", "--before", "9999-01-01T00:00:00Z"), 1),
+        (("--before", "2026-01-01"), 0),
     ):
         done = run("delivery", "list", "--format", "json", *arguments)
         assert len(json.loads(done.stdout)) == num
+    second = run("webhook", "test", endpoint).stdout.strip()
+    newest = run("delivery", "list", "--endpoint", endpoint, "--limit", "1")
+    assert (second in newest.stdout, sent in newest.stdout) == (True, False)
+    assert newest.stderr == "There are more: --limit, or --before the last of them.\n"
+    assert "neither a day nor a moment" in run("delivery", "list", "--after", "soon").stderr
 
 
 def test_the_key_says_who_may(
