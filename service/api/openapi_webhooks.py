@@ -57,7 +57,12 @@ _EXAMPLES: Final[dict[EventType, Event]] = {
             report=_REPORT,
             budget=None,
             reason="Every run is delivered.",
-            links={"run": _RUN_PATH, "report": f"/v1/reports/{_REPORT.id}"},
+            links={
+                "run": _RUN_PATH,
+                "report": f"/v1/reports/{_REPORT.id}",
+                "report_html": f"/v1/reports/{_REPORT.id}/content?format=html",
+                "batch": f"/v1/scenario-batches/{_REPORT.batch_id}",
+            },
         ),
     ),
     "run.failed": Event(
@@ -80,7 +85,8 @@ _SUMMARIES: Final[dict[EventType, str]] = {
 }
 _HEADERS: Final = {
     "webhook-id": "Of the message: the same at each attempt and replay. Take each only once.",
-    "webhook-timestamp": "Seconds since 1970 of the attempt. Refuse what is older than minutes.",
+    "webhook-timestamp": "Seconds since 1970 of the attempt. Refuse what is older than five "
+    "minutes.",
     "webhook-signature": "`v1,` and the base64 of the HMAC-SHA256 over id, timestamp and body, "
     "joined by dots; one for each live secret, with a space between.",
 }
@@ -96,8 +102,8 @@ def _post(kind: EventType, schema: Part) -> Part:
     return {
         "operationId": f"webhook_{kind.replace('.', '_')}",
         "summary": _SUMMARIES[kind],
-        "description": "Signed as Standard Webhooks are. What is not answered with 2xx in time is "
-        "tried again for about a day; an answer of 410 disables the endpoint.",
+        "description": "Signed by Standard Webhooks 1.0.0. What is not answered with 2xx within "
+        "15 s is sent again for about a day, with the same id and bytes; take each id once.",
         "tags": ["Webhooks"],
         "security": [],
         "parameters": [
@@ -115,7 +121,21 @@ def _post(kind: EventType, schema: Part) -> Part:
             "content": {JSON: {"schema": schema, "example": msgspec.to_builtins(_EXAMPLES[kind])}},
         },
         "responses": {
-            "2XX": {"description": "The message was taken; its body is not read."},
+            "2XX": {
+                "description": "The message was taken. Of the body of an answer 1 000 bytes are "
+                "kept in the log of deliveries, whatever its status."
+            },
+            "3XX": {"description": "A failure, tried again: redirects are not followed."},
             "410": {"description": "The endpoint wants no more messages: it is disabled."},
+            "default": {
+                "description": "A failure, tried again.",
+                "headers": {
+                    "Retry-After": {
+                        "description": "Seconds or a moment before which it is not tried again, "
+                        "up to six hours.",
+                        "schema": {"type": "string"},
+                    }
+                },
+            },
         },
     }

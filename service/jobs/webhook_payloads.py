@@ -1,13 +1,14 @@
 """What a webhook tells: ids, headline numbers and links, as the bytes that are signed."""
 
 from datetime import datetime
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, cast
 from uuid import UUID
 
 import msgspec
 from msgspec import Meta, Struct
 
 from service.db.engine import Row
+from service.jobs.run_documents import RunKind, RunState
 from service.reports.changes import Change
 from service.reports.loss_report import BudgetOutcome, LossReport
 from service.reports.money import CostStatus, Money
@@ -24,12 +25,14 @@ class EventRun(Struct, frozen=True, kw_only=True):
     id: UUID
     schedule_id: UUID
     schedule: Annotated[str, Meta(description="Slug of the schedule.")]
-    kind: str
-    attempt: int
-    scheduled_for: datetime
-    local_time: str
+    kind: Annotated[RunKind, Meta(description="Why it was made.")]
+    attempt: Annotated[
+        int, Meta(description="One more each time that a backfill does the slot again.")
+    ]
+    scheduled_for: Annotated[datetime, Meta(tz=True, description="The slot, in UTC.")]
+    local_time: Annotated[str, Meta(description="The same in `zone`, with its offset.")]
     zone: Annotated[str, Meta(description="Of `local_time`: the schedule's when the slot came.")]
-    state: str
+    state: Annotated[RunState, Meta(description="How it has ended.")]
 
 
 class EventReport(Struct, frozen=True, kw_only=True):
@@ -37,33 +40,51 @@ class EventReport(Struct, frozen=True, kw_only=True):
 
     id: UUID
     batch_id: UUID
-    baseline_batch_id: UUID | None
-    items: int
-    items_compared: int
-    points_failed: int
-    gpu_hours_lost_per_30_days: float
-    loss_fraction: float
-    gpu_hours_lost_change: Change | None
-    cost_of_loss_per_30_days: Money | None
-    cost_status: CostStatus
-    cost_of_loss_difference_per_30_days: Money | None
+    baseline_batch_id: Annotated[
+        UUID | None, Meta(description="What it is compared with; null: with nothing.")
+    ]
+    items: Annotated[int, Meta(description="Scenarios of the report.")]
+    items_compared: Annotated[int, Meta(description="Those that the baseline has too.")]
+    points_failed: Annotated[int, Meta(description="Points of the batch without a result.")]
+    gpu_hours_lost_per_30_days: Annotated[float, Meta(description="By all headline points.")]
+    loss_fraction: Annotated[float, Meta(description="Of all their GPU-hours; from 0 to 1.")]
+    gpu_hours_lost_change: Annotated[
+        Change | None, Meta(description="Against the baseline; null without one.")
+    ]
+    cost_of_loss_per_30_days: Annotated[
+        Money | None, Meta(description="null: `cost_status` says why.")
+    ]
+    cost_status: Annotated[
+        CostStatus, Meta(description="`withheld`: the delivery or its endpoint takes no money.")
+    ]
+    cost_of_loss_difference_per_30_days: Annotated[
+        Money | None, Meta(description="Against the baseline; null without money on both sides.")
+    ]
 
 
 class EventData(Struct, frozen=True, kw_only=True):
     """What has happened; the same fields for every type of event."""
 
-    run: EventRun | None
-    report: EventReport | None
-    budget: BudgetOutcome | None
-    reason: str
-    links: dict[str, str]
+    run: Annotated[EventRun | None, Meta(description="null: a `webhook.test`.")]
+    report: Annotated[EventReport | None, Meta(description="null: none was made.")]
+    budget: Annotated[BudgetOutcome | None, Meta(description="null: the schedule has none.")]
+    reason: Annotated[str, Meta(description="Why it is sent, as a sentence in its language.")]
+    links: Annotated[
+        dict[str, str],
+        Meta(
+            description="`run`, and of a report `report`, `report_html`, `batch`: addresses of the "
+            "API, which need a key."
+        ),
+    ]
 
 
 class Event(Struct, frozen=True, kw_only=True):
     """The body of a webhook (Standard Webhooks)."""
 
     type: EventType
-    timestamp: datetime
+    timestamp: Annotated[
+        datetime, Meta(tz=True, description="When it happened, not when it is sent.")
+    ]
     data: EventData
 
 
@@ -93,7 +114,7 @@ def run_event(
                 scheduled_for=run.scheduled_for,
                 local_time=run.local_time,
                 zone=run.zone,
-                state=state,
+                state=cast("RunState", state),
             ),
             report=None if report is None else _report(report),
             budget=None if report is None else report.budget,

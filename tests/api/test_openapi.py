@@ -8,13 +8,16 @@ import pytest
 from litestar import Litestar
 from litestar.routes import HTTPRoute
 from litestar.testing import TestClient
+from openapi_schema_validator import OAS31Validator
 from openapi_spec_validator import validate
 
 from service.api.contract import Contract
 from service.api.openapi import document, render
+from service.db.engine import Database
 from service.jobs.webhook_payloads import Event, EventType
 from service.jobs.webhook_signatures import headers, mint
 from service.model.results import COLUMNS
+from tests.jobs.delivery_worlds import World
 
 Client = TestClient[Litestar]
 COMMITTED = Path(__file__).parents[2] / "openapi" / "openapi.json"
@@ -164,6 +167,29 @@ def test_what_webhooks_are_sent_is_described(described: dict[str, Any]) -> None:
         sent = {parameter["name"] for parameter in methods["post"]["parameters"]}
         signed = headers(b"", message_id="m", sent_at=event.timestamp, secrets=[mint()])
         assert sent == set(signed)
+
+
+def test_what_is_sent_is_as_it_is_described(described: dict[str, Any], database: Database) -> None:
+    event = OAS31Validator({**described, "$ref": "#/components/schemas/Event"})
+    for kind, methods in described["webhooks"].items():
+        body = methods["post"]["requestBody"]["content"]["application/json"]
+        assert not list(event.iter_errors(body["example"])), kind
+    world = World(database)
+    rows = [world.webhook("https://hooks.example.org/x", include_costs=True)]
+    hook = {"kind": "webhook", "endpoint_id": str(rows[0].endpoint_id)}
+    rows += world.plan(hook, run_id=world.new_run(), state="failed", reason="no rate")[-1:]
+    for row in rows:
+        assert row.payload is not None
+        body = msgspec.json.decode(row.payload)
+        assert body["type"] == row.event
+        assert not list(event.iter_errors(body)), row.event
+    links = described["components"]["schemas"]["EventData"]["properties"]["links"]["description"]
+    named = msgspec.json.decode(rows[0].payload)["data"]["links"]
+    assert all(f"`{name}`" in links for name in named)
+    # The description forbids something: a report without its numbers.
+    body = msgspec.json.decode(rows[0].payload)
+    del body["data"]["report"]["gpu_hours_lost_per_30_days"]
+    assert len(list(event.iter_errors(body))) == 1
 
 
 @pytest.mark.parametrize(
