@@ -306,7 +306,9 @@ def _smtp(variable: str, url: str) -> str:
 
 def _sender(variable: str, text: str) -> str:
     _, address = email.utils.parseaddr(text)
-    if not re.fullmatch(r"[^\s@<>]+@[A-Za-z0-9.-]+", address) or not text.isprintable():
+    # The address in ASCII, and no encoded word in it; the name before it may be of any letters.
+    is_plain = re.fullmatch(r"(?!.*=\?)[!-;=?A-~]+@[A-Za-z0-9.-]+", address)
+    if is_plain is None or not text.isprintable():
         raise ValueError(
             f"{variable} is {text!r}, but must be a sender such as Trainard <trainard@example.org>"
         )

@@ -141,6 +141,9 @@ def test_deliveries_are_set_by_variables() -> None:
         ("EMAIL_FROM", "Trainard"),
         ("EMAIL_FROM", "a@example.org\r\nBcc: b@example.org"),
         ("EMAIL_FROM", "a b@exa mple.org"),
+        # What no message could be sent from
+        ("EMAIL_FROM", "Réseau <réseau@example.org>"),
+        ("EMAIL_FROM", "=?utf-8?q?a?=@example.org"),
         ("SECRETS_KEY", "too-short"),
         ("SECRETS_KEY", "ä"),
         ("SECRETS_KEY", f"{'A' * 43}=,"),
@@ -152,6 +155,8 @@ def test_a_malformed_setting_of_deliveries_is_named(name: str, value: str) -> No
 
 
 def test_mail_needs_a_sender() -> None:
+    named = "Réseau <o'brien+x=1@a-b.example.org>"
+    assert read_settings({"TRAINARD_EMAIL_FROM": named}).deliveries.email_from == named
     with pytest.raises(ValueError, match="TRAINARD_EMAIL_FROM is missing"):
         read_settings({"TRAINARD_SMTP_URL": "smtps://mail.example"})
 
