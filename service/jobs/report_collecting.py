@@ -82,7 +82,7 @@ def collect(connection: Connection, actor: Actor, row: Row[Any], now: datetime) 
     numbers = numbers_of(read.batch.id, side, compared, movers=settings.report.movers)
     ranked = rank(side, read.items) if settings.report.remedies else Ranked([], [])
     run = None if row.run_id is None else schedule_runs.find_run(connection, row.run_id)
-    num_missing = sum(item.missing in NOT_COUNTED for item in side.items)
+    num_missing = _num_missing(side)
     budget = settings.budget
     outcome = None
     if budget is not None:
@@ -136,6 +136,17 @@ def collect(connection: Connection, actor: Actor, row: Row[Any], now: datetime) 
         ),
         changes=[] if baseline is None else list(_changes(baseline.compared)),
     )
+
+
+def _num_missing(side: ReportSide) -> int:
+    """Items that a budget is not held against, although it should be.
+
+    A grid of alternatives is in no sum by its author's will, but a batch of nothing else says
+    nothing of a budget.
+    """
+    if not side.counted:
+        return len(side.items)
+    return sum(item.missing in NOT_COUNTED for item in side.items)
 
 
 def _past(connection: Connection, actor: Actor, row: Row[Any]) -> ReadBatch | None:

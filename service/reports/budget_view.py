@@ -34,7 +34,9 @@ def budget_view(report: LossReport, words: Words) -> BudgetView:
     if budget is None:
         return BudgetView("none", words.say("no_budget"), [], None)
     error = report.headline.gpu_hours_lost_se_per_30_days
-    found = [*_hours(budget, words, error), *_money(budget, words)]
+    measured = report.headline.items
+    # Nothing that was measured is no loss of 0.
+    found = [*_hours(budget, words, error), *_money(budget, words)] if measured else []
     lines = [used.line for used in found]
     if budget.reason_unknown is not None:
         lines.append(words.name("reason_unknown", budget.reason_unknown))

@@ -18,8 +18,9 @@ def outcome_of(
 
     `over` where what is known is over either: days without a rate would only cost more. Else
     `unknown` where money is not known (or in another currency), or items have no numbers (not
-    `is_complete`): they would only lose more. `exact` is the cost before it was rounded to
-    be shown (None: it was not rounded): a budget may be of parts of a cent.
+    `is_complete`): they would only lose more. Where no item has any, nothing was measured, and
+    nothing is within a budget. `exact` is the cost before it was rounded to be shown (None: it
+    was not rounded): a budget may be of parts of a cent.
     """
     if gpu_hours is None and cost is None:
         return None
@@ -31,7 +32,9 @@ def outcome_of(
         paid_exactly = Fraction(known.amount) if exact is None else exact
         is_over = is_over or paid_exactly > Fraction(cost.amount)
     reason: ReasonUnknown | None = None
-    if cost is not None and paid is None:
+    if not headline.items:
+        reason = "items_without_numbers"
+    elif cost is not None and paid is None:
         reason = "other_currency" if _differs(headline, cost) else "no_rate"
     elif not is_complete:
         reason = "items_without_numbers"

@@ -125,7 +125,7 @@ def notices_of_budget(outcome: BudgetOutcome | None, num_missing: int) -> Iterat
     """Why nobody can say whether the budget is kept."""
     if outcome is None or outcome.status != "unknown":
         return
-    if outcome.cost_budget_per_30_days is not None and outcome.cost_of_loss_per_30_days is None:
+    if outcome.reason_unknown in {"no_rate", "other_currency"}:
         yield notice("budget_unknown")
     if num_missing:
         yield notice("budget_incomplete", items=num_missing)

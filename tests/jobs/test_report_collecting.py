@@ -16,6 +16,7 @@ from tests.jobs.report_bodies import EVEN, SLOW, a_profile, a_rate, ask, batch, 
 
 CENT = Decimal("0.01")
 MONEY = "cost_of_loss_per_30_days"
+HOURS = "gpu_hours_lost_per_30_days"
 NORMAL = {"kind": "normal", "cv": 0.05}
 
 
@@ -199,6 +200,24 @@ def test_a_budget_is_of_what_was_not_rounded(database: Database) -> None:
         assert outcome.status == status
 
 
+def test_a_batch_of_alternatives_alone_is_within_no_budget(database: Database) -> None:
+    """Its loss is in no sum: a sum of nothing would always be within."""
+    a_profile(database)
+    a_rate(database, "2.00", "2026-10-01")
+    axes = [{"path": path, "values": [64, 128]} for path in ("num_gpus", "load_ms")]
+    grid = {**one("grid", **SLOW), "axes": axes}
+    report = make(database, batch(database, grid), budget={HOURS: 1e9})
+    assert report.budget is not None
+    assert (report.budget.status, report.budget.reason_unknown) == (
+        "unknown",
+        "items_without_numbers",
+    )
+    assert codes(report) == ["items_without_headline", "budget_incomplete"]
+    beside = make(database, batch(database, grid, one("a", **SLOW)), budget={HOURS: 1e9})
+    assert beside.budget is not None
+    assert (beside.budget.status, codes(beside)) == ("within", ["items_without_headline"])
+
+
 def test_failed_points_and_days_without_a_rate_are_told(database: Database) -> None:
     a_profile(database)
     a_rate(database, "2.00", "2026-10-01", "2026-12-21")
@@ -274,7 +293,9 @@ def test_remedies_of_what_loses_most(database: Database) -> None:
     assert [one.gpu_hours_given_back for one in by_item] == sorted(
         (one.gpu_hours_given_back for one in by_item), reverse=True
     )
-    best = by_item[0]
+    gains = [one.gpu_hours_given_back_per_30_days for one in report.remedies]
+    assert gains == sorted(gains, reverse=True)
+    best = report.remedies[0]
     assert best.cost_given_back_per_30_days is not None
     exact = Decimal(repr(best.gpu_hours_given_back_per_30_days)) * 2
     assert best.cost_given_back_per_30_days.amount == str(exact.quantize(CENT))

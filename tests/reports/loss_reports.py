@@ -300,6 +300,7 @@ def all_failed() -> LossReport:
         report,
         headline=structs.replace(
             report.headline,
+            items=0,
             items_compared=0,
             gpu_hours_lost_se_per_30_days=None,
             cost_of_loss_per_30_days=None,
@@ -313,7 +314,11 @@ def all_failed() -> LossReport:
         ),
         baseline=None,
         baseline_missing="not_a_known_reason",
-        budget=structs.replace(report.budget, status="within") if report.budget else None,
+        budget=structs.replace(
+            report.budget, status="unknown", reason_unknown="items_without_numbers"
+        )
+        if report.budget
+        else None,
     )
 
 

@@ -4,6 +4,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 import pytest
+from msgspec import structs
 
 from service.reports.budgets import outcome_of
 from service.reports.loss_report import Headline
@@ -145,6 +146,18 @@ def test_items_without_numbers_are_a_reason() -> None:
     found = outcome_of(headline(1.0), gpu_hours=2.0, cost=None, is_complete=False)
     assert found is not None
     assert (found.reason_unknown, found.unpriced_days) == ("items_without_numbers", None)
+
+
+@pytest.mark.parametrize("cost", [None, euros("1000000")])
+@pytest.mark.parametrize("is_complete", [True, False])
+def test_where_nothing_is_measured_nothing_is_within_a_budget(
+    cost: Money | None,
+    is_complete: bool,  # noqa: FBT001 - a parameter of the table
+) -> None:
+    nothing = structs.replace(headline(0.0, None), items=0)
+    found = outcome_of(nothing, gpu_hours=1e9, cost=cost, is_complete=is_complete)
+    assert found is not None
+    assert (found.status, found.reason_unknown) == ("unknown", "items_without_numbers")
 
 
 def test_no_budget_has_no_outcome() -> None:

@@ -20,7 +20,7 @@ from service.reports.report_notices import (
 )
 from service.reports.report_sides import ReportSide, paired
 from tests.reports.report_rows import START, item, missing, point, side, window
-from tests.reports.test_budgets import headline
+from tests.reports.test_budgets import euros, headline
 
 
 def told(found: Iterable[ReportNotice]) -> dict[str, dict[str, Any]]:
@@ -134,6 +134,9 @@ def test_why_a_budget_is_not_known() -> None:
     assert told(notices_of_budget(unknown(money=False, hours=True), 3)) == {
         "budget_incomplete": {"items": 3}
     }
+    nothing = replace(headline(0.0, None), items=0)
+    unmeasured = outcome_of(nothing, gpu_hours=2.0, cost=euros("1"), is_complete=False)
+    assert told(notices_of_budget(unmeasured, 4)) == {"budget_incomplete": {"items": 4}}
     assert told(notices_of_budget(None, 3)) == {}
     within = outcome_of(headline(1.0), gpu_hours=2.0, cost=None, is_complete=True)
     assert told(notices_of_budget(within, 0)) == {}
