@@ -37,7 +37,7 @@ class Ranked(NamedTuple):
 
 
 def rank(side: ReportSide, rows: Sequence[Row[Any]], *, longest_s: float = LONGEST_S) -> Ranked:
-    """The best remedies of the items that lose most on 30 days, item by item.
+    """The best remedies of the items that lose most on 30 days, what gives back most first.
 
     What would take longer than `longest_s` in all is left out, with a notice.
     """
@@ -63,6 +63,7 @@ def rank(side: ReportSide, rows: Sequence[Row[Any]], *, longest_s: float = LONGE
             notices.append(notice("remedies_left_out", name=name, reason=error.detail))
             continue
         found += _shown(item, answered, side.currency)
+    found.sort(key=lambda remedy: -remedy.gpu_hours_given_back_per_30_days)
     return Ranked(found, notices)
 
 

@@ -5,7 +5,7 @@ from msgspec import Struct
 from service.reports.budget_view import BudgetView, budget_view, clipped
 from service.reports.language import Words
 from service.reports.loss_report import LossReport
-from service.reports.money import CostStatus, Money
+from service.reports.money import Money
 from service.reports.report_view import (
     Mark,
     direction,
@@ -94,7 +94,9 @@ def about(report: LossReport, words: Words) -> list[str]:
     numbers, run = words.numbers, report.run
     days = sorted({item.period_days for item in report.items}) or [30]
     shown = words.counted("days", days[0]) if len(days) == 1 else words.say("several_windows")
-    first_on = numbers.day(report.batch.start_on)
+    starts = {item.start_on for item in report.items} or {report.batch.start_on}
+    first_on = numbers.day(min(starts))
+    window = "window" if len(starts) == 1 else "windows"
     scheduled = (
         words.say(
             "scheduled",
@@ -104,7 +106,7 @@ def about(report: LossReport, words: Words) -> list[str]:
         else words.say("by_hand")
     )
     made_at = words.say("made_at", moment=numbers.moment(report.made_at))
-    return [scheduled, words.say("window", days=shown, first_on=first_on), made_at]
+    return [scheduled, words.say(window, days=shown, first_on=first_on), made_at]
 
 
 def baseline_reason(report: LossReport, words: Words) -> str:
@@ -198,8 +200,5 @@ def _cost(report: LossReport, words: Words) -> str:
         return words.say("at_least", cost=shown)
     if is_withheld(report):
         return words.say("money_withheld")
-    return words.name("cost_status", _status(head.cost_status))
-
-
-def _status(status: CostStatus) -> str:
-    return status.value
+    # Of nothing there is no cost: that is no rate that is missing.
+    return words.name("cost_status", head.cost_status.value if head.items else "not_computed")

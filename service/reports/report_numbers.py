@@ -72,6 +72,9 @@ class Numbers(Struct, frozen=True):
             "#,##0", f"#,##0{_places(decimals_shown)}"
         )
         shown = Decimal(repr(fraction))
+        if not round(shown, decimals_shown + 2):
+            # Less than what is shown is 0, and not a 0 below 0.
+            shown = Decimal(0)
         return _typeset(numbers.format_percent(shown, format=pattern, locale=self.locale))
 
     def signed_percent(self, fraction: float) -> str:

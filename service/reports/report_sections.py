@@ -135,7 +135,9 @@ def _changed(report: LossReport, words: Words) -> Section:
     if head.is_compared_in_part:
         paragraphs.append(compared(report, words))
     elif not tables:
-        paragraphs.append(words.say("changed_none"))
+        # Whether prices are what they were is withheld too.
+        key = "changed_none_withheld" if is_withheld(report) else "changed_none"
+        paragraphs.append(words.say(key))
     if is_withheld(report):
         paragraphs.append(words.say("price_withheld"))
     return Section("changed", title, paragraphs, tables=tables)

@@ -1,6 +1,7 @@
 import json
 import re
 from base64 import b64encode
+from datetime import date
 from hashlib import sha256
 from html.parser import HTMLParser
 
@@ -195,7 +196,10 @@ def test_nights_without_this_or_that(documents: dict[tuple[str, str], bytes]) ->
     assert "Budget for 30 days not known" in rateless
     failed = outline(documents["all failed", "en"]).text
     assert "Lost in 30 days No item has numbers." in failed
-    assert "within budget" in failed
+    assert "What it costs in 30 days not computed" in failed
+    assert "Budget for 30 days not known" in failed
+    assert "not all items have numbers" in failed
+    assert "% used" not in failed
     assert "No remedy was ranked for this report." in failed
     assert f"Share of what is held {DASH}" in failed
 
@@ -250,10 +254,39 @@ def test_variants_of_what_is_there() -> None:
     )
     text = outline(report_html(quiet, "en")).text
     assert "Nothing changed: the GPU-hours and the prices are those of the run before." in text
-    assert "Nothing moved." in text
-    assert "loss window windows of several lengths" in text
+    assert "No item loses more or fewer GPU-hours than before." in text
+    assert "loss window of several lengths from 1 Dec 2026" in text
+    assert "to know about these numbers" not in text
     text = outline(report_html(without_costs(quiet), "en")).text
+    # Whether the prices are what they were is withheld.
+    assert "The GPU-hours are those of the run before. What the price did to" in text
+    assert "the prices are those" not in text
     assert "No warnings about the numbers; those about costs are withheld." in text
+
+
+def test_windows_begin_where_the_items_do() -> None:
+    """Not where the batch does: each item may say a day of its own."""
+    report = loss_reports.realistic()
+    later = structs.replace(report.items[0], start_on=date(2027, 1, 1))
+    both = structs.replace(report, items=[later, report.items[1]])
+    assert (
+        "loss windows 30 days, the first from 1 Dec 2026" in outline(report_html(both, "en")).text
+    )
+    alone = outline(report_html(structs.replace(report, items=[later]), "fr")).text
+    assert "30 jours à partir du 1er janv. 2027" in alone
+
+
+def test_the_head_says_that_there_is_something_to_know(
+    documents: dict[tuple[str, str], bytes],
+) -> None:
+    """The warnings stand far below the numbers that they are about."""
+    number = len(loss_reports.realistic().warnings)
+    for language, said in (("en", "things to know"), ("fr", "points à savoir")):
+        before, _, after = documents["realistic", language].decode().partition('href="#warnings">')
+        _, _, last = after.partition('class="to-know"><a href="#warnings">')
+        assert "<nav" in before
+        assert last.startswith(f"{number} {said}")
+        assert last.index("</a>") < last.index("<section")
 
 
 def test_rates_are_shown_that_moved() -> None:

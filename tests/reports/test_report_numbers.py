@@ -58,6 +58,10 @@ def test_percentages() -> None:
     assert ENGLISH.signed_percent(0.032) == "+3.2%"
     assert ENGLISH.signed_percent(-0.5) == "\N{MINUS SIGN}50.0%"
     assert ENGLISH.signed_percent(0.0) == "0.0%"
+    # A gain of next to nothing is no 0 below 0.
+    assert ENGLISH.percent(-0.0004) == "0.0%"
+    assert ENGLISH.percent(-0.004, 0) == "0%"
+    assert ENGLISH.signed_percent(-0.0006) == "\N{MINUS SIGN}0.1%"
 
 
 @pytest.mark.parametrize(
