@@ -8,7 +8,7 @@ import msgspec
 import rich_click as click
 
 from service.cli import schedule_formats as formats
-from service.cli import schedule_runs
+from service.cli import schedule_repricings, schedule_runs
 from service.cli.faults import refuse
 from service.cli.schedule_paths import (
     SCHEDULES,
@@ -24,6 +24,7 @@ from service.cli.submission_options import post_once, url_option
 from service.errors import FieldFault
 
 JSON = {"Content-Type": "application/json"}
+PREVIEWS = "/v1/schedule-previews"
 file_argument = click.argument("file", type=click.File("rb"), metavar="FILE")
 
 
@@ -103,7 +104,8 @@ def create_command(
 
         trainard schedule create nightly.json --validate-only
 
-    FILE says when it runs, what it computes, and what becomes of it; such as:
+    FILE says when it runs, what it computes, and what becomes of it; such as this, or
+    service/cli/example/nightly.json, which has every field and which any service takes:
 
         {
           "slug": "nightly",
@@ -230,14 +232,42 @@ def occurrences_command(
     """
     with reached(url) as client:
         found = get(client, path_of(slug, "/occurrences"), count=str(count), after=after)
-    lines = [f"{found['cron']}, {found['zone']} (zones of {found['tzdata_version']})"]
-    if found["paused"]:
-        lines = [f"{lines[0]}; it is paused, so that none of these comes"]
-    show(found, [*lines, "", formats.occurrence_table(found["items"])], output_format)
+    show(found, _occurrence_lines(found), output_format)
 
 
-for _subcommand in schedule_runs.COMMANDS:
+@command.command("preview")
+@click.argument("cron", metavar="CRON")
+@click.argument("zone", metavar="ZONE")
+@click.option("--count", type=click.IntRange(1, 200), default=20, show_default=True)
+@click.option("--after", metavar="MOMENT", help="Those after it, e.g. `2027-03-27T00:00:00Z`.")
+@format_option
+@url_option
+def preview_command(
+    *, cron: str, zone: str, count: int, after: str | None, output_format: str, url: str
+) -> None:
+    """Show when a schedule would come that is not made yet.
+
+    For example at the end of each month, in New York:
+
+        trainard schedule preview "0 18 LW * *" America/New_York --count 12
+    """
+    query = {"count": str(count), **({} if after is None else {"after": after})}
+    body = msgspec.json.encode({"cron": cron, "zone": zone})
+    with reached(url) as client:
+        answer = client.post(PREVIEWS, content=body, headers=JSON, params=query)
+        found = answered(answer, "what was asked")
+    show(found, _occurrence_lines(found), output_format)
+
+
+for _subcommand in (*schedule_runs.COMMANDS, schedule_repricings.reprice_command):
     command.add_command(_subcommand)
+
+
+def _occurrence_lines(found: Document) -> list[str]:
+    title = f"{found['cron']}, {found['zone']} (zones of {found['tzdata_version']})"
+    if found["paused"]:
+        title += "; it is paused, so that none of these comes"
+    return [title, "", formats.occurrence_table(found["items"])]
 
 
 def _if_match(client: httpx.Client, path: str, version: int | None) -> dict[str, str]:

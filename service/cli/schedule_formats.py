@@ -101,6 +101,21 @@ def run_line(run: Document) -> str:
     return text if run["reason"] is None else f"{text}: {run['reason']}"
 
 
+def run_details(run: Document) -> list[str]:
+    """What a run says beside its line and its places."""
+    rows = [
+        ("kind", f"{run['kind']}, attempt {run['attempt']}"),
+        ("window", f"30 days from {run['start_on']}"),
+        ("compared", _compared(run)),
+        *(
+            ("earlier", f"attempt {one['attempt']}: {one['state']}, report {one['report_id']}")
+            for one in run["earlier_attempts"]
+        ),
+        *(("warning", notice["detail"]) for notice in run["warnings"]),
+    ]
+    return [f"  {name + ':':10}{text}" for name, text in rows]
+
+
 def backfill_plan_lines(plan: Document) -> list[str]:
     """What a backfill would do with each slot."""
     rows = [
@@ -118,14 +133,29 @@ def backfill_plan_lines(plan: Document) -> list[str]:
 
 def backfill_line(backfill: Document) -> str:
     """A backfill in a sentence."""
-    states = ", ".join(
-        f"{num} {state.replace('_', ' ')}" for state, num in backfill["runs"].items() if num
-    )
     text = (
         f"Backfill {backfill['id']} of {backfill['schedule']} ({backfill['first_on']} to "
-        f"{backfill['last_on']}): {backfill['state']}, {backfill['slots']} slots: {states}"
+        f"{backfill['last_on']}): {backfill['state']}, {backfill['slots']} slots: "
+        f"{_counted(backfill['runs'])}"
     )
     return text if backfill["held"] is None else f"{text}. {backfill['held']}"
+
+
+def backfill_table(backfills: Sequence[Document]) -> str:
+    """A line for each backfill: its days, and how far it is."""
+    if not backfills:
+        return "There are no backfills."
+    rows = [
+        (
+            f"{one['first_on']} to {one['last_on']}",
+            one["state"],
+            str(one["slots"]),
+            _counted(one["runs"]),
+            one["id"],
+        )
+        for one in backfills
+    ]
+    return _table(("days", "state", "slots", "runs", "backfill"), rows)
 
 
 def local_time(text: str) -> str:
@@ -135,6 +165,17 @@ def local_time(text: str) -> str:
 
 def _table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return text_table([Heading(title, words=True) for title in titles], rows)
+
+
+def _counted(states: Document) -> str:
+    return ", ".join(f"{num} {state.replace('_', ' ')}" for state, num in states.items() if num)
+
+
+def _compared(run: Document) -> str:
+    if run["baseline_run_id"] is not None:
+        return f"with run {run['baseline_run_id']}"
+    missing = run["baseline_missing"]
+    return NEVER if missing is None else f"with none: {missing.replace('_', ' ')}"
 
 
 def _next(schedule: Document) -> str:

@@ -1,4 +1,4 @@
-"""`trainard schedule runs|run|backfill|cancel-run|cancel-backfill`: the ledger of a schedule."""
+"""`trainard schedule runs|run|show-run|backfill|backfills|…`: the ledger of a schedule."""
 
 import sys
 from datetime import datetime
@@ -19,7 +19,7 @@ from service.cli.schedule_following import (
 )
 from service.cli.schedule_paths import format_option, get, path_of, show, slug_argument
 from service.cli.service_answers import Document, answered, reached
-from service.cli.submission_options import url_option
+from service.cli.submission_options import moment_option, url_option
 from service.jobs.backfill_documents import Reprocess
 from service.jobs.run_documents import RunKind, RunState
 
@@ -30,22 +30,43 @@ DAY = click.DateTime(formats=["%Y-%m-%d"])
 @slug_argument
 @click.option("--state", type=click.Choice(get_args(RunState)), help="Only those in this state.")
 @click.option("--kind", type=click.Choice(get_args(RunKind)), help="Only those of this kind.")
+@click.option("--backfill", type=click.UUID, metavar="ID", help="Only those of this backfill.")
+@click.option(
+    "--after",
+    "scheduled_after",
+    callback=moment_option,
+    metavar="MOMENT",
+    help="Only slots after it, e.g. `2026-11-01T00:00:00Z`.",
+)
+@click.option(
+    "--before",
+    "scheduled_before",
+    callback=moment_option,
+    metavar="MOMENT",
+    help="Only slots before it: that of the last line shows the ones before.",
+)
 @click.option("--limit", type=click.IntRange(1, 1_000), default=30, show_default=True)
 @format_option
 @url_option
 def runs_command(
-    *, slug: str, state: str | None, kind: str | None, limit: int, output_format: str, url: str
+    *, slug: str, limit: int, output_format: str, url: str, **wanted: str | UUID | datetime | None
 ) -> None:
     """List the slots that came, the newest first, and what became of them.
 
     For example:
 
         trainard schedule runs nightly --state failed
+
+        trainard schedule runs nightly --after 2026-11-01T00:00:00+01:00
     """
     with reached(url) as client:
-        query = {"state": state, "kind": kind, "page_size": str(limit)}
-        page = get(client, path_of(slug, "/runs"), **query)
-    show(page["items"], [formats.run_table(page["items"])], output_format)
+        query = {name: _said(value) for name, value in wanted.items()}
+        page = get(client, path_of(slug, "/runs"), **query, page_size=str(limit))
+    lines = [formats.run_table(page["items"])]
+    if page["next_page_token"] is not None:
+        last = page["items"][-1]["scheduled_for"]
+        lines.append(f"There are more: --before {last}")
+    show(page["items"], lines, output_format)
 
 
 @click.command("run")
@@ -64,17 +85,34 @@ def run_command(*, slug: str, waits: bool, output_format: str, url: str) -> None
     with reached(url) as client:
         run = _posted(client, path_of(slug, "/runs"), slug)
         if waits:
-            run = follow(
-                client,
-                path_of(run["schedule_id"], f"/runs/{run['id']}"),
-                has_ended=run_has_ended,
-                describe=formats.run_line,
-                left=f"\nNo longer waiting. It goes on; stop it:\n"
-                f"  trainard schedule cancel-run {slug} {run['id']} --url {url}",
-            )
+            run = _followed_run(client, run, url)
         show(run, _run_lines(client, run), output_format)
     if waits:
         sys.exit(run_exit_code(run))
+
+
+@click.command("show-run")
+@slug_argument
+@click.argument("run", type=click.UUID, metavar="RUN")
+@click.option("--wait", "waits", is_flag=True, help="Follow it to its end.")
+@format_option
+@url_option
+def show_run_command(*, slug: str, run: UUID, waits: bool, output_format: str, url: str) -> None:
+    """Show a run: how far it is, what it is compared with, and what must be said of it.
+
+    RUN is an id that `trainard schedule runs` shows; with `--wait` exit codes as of
+    `trainard schedule run`:
+
+        trainard schedule show-run nightly 01a22c62-874f-710f-a9d8-8dc7c6404430
+    """
+    path = path_of(slug, f"/runs/{run}")
+    with reached(url) as client:
+        found = get(client, path)
+        if waits:
+            found = _followed_run(client, found, url)
+        show(found, [*_run_lines(client, found), *formats.run_details(found)], output_format)
+    if waits:
+        sys.exit(run_exit_code(found))
 
 
 @click.command("cancel-run")
@@ -99,6 +137,7 @@ OPTIONS: Final = {
     "last_on": "--to",
     "max_running": "--max-running",
     "newest_first": "--newest-first",
+    "reprocess": "--reprocess",
 }
 
 
@@ -155,17 +194,52 @@ def backfill_command(
             return
         backfill = _posted(client, path, slug, {**days, **wishes})
         if waits:
-            backfill = follow(
-                client,
-                path_of(backfill["schedule_id"], f"/backfills/{backfill['id']}"),
-                has_ended=backfill_has_ended,
-                describe=formats.backfill_line,
-                left=f"\nNo longer waiting. It goes on; stop it:\n"
-                f"  trainard schedule cancel-backfill {slug} {backfill['id']} --url {url}",
-            )
+            backfill = _followed_backfill(client, backfill, url)
     show(backfill, [formats.backfill_line(backfill)], output_format)
     if waits:
         sys.exit(backfill_exit_code(backfill))
+
+
+@click.command("backfills")
+@slug_argument
+@click.option("--limit", type=click.IntRange(1, 1_000), default=30, show_default=True)
+@format_option
+@url_option
+def backfills_command(*, slug: str, limit: int, output_format: str, url: str) -> None:
+    """List the backfills of a schedule, the newest first, and how far they are.
+
+    For example:
+
+        trainard schedule backfills nightly
+    """
+    with reached(url) as client:
+        found = get(client, path_of(slug, "/backfills"), page_size=str(limit))["items"]
+    show(found, [formats.backfill_table(found)], output_format)
+
+
+@click.command("show-backfill")
+@slug_argument
+@click.argument("backfill", type=click.UUID, metavar="BACKFILL")
+@click.option("--wait", "waits", is_flag=True, help="Follow it to its end.")
+@format_option
+@url_option
+def show_backfill_command(
+    *, slug: str, backfill: UUID, waits: bool, output_format: str, url: str
+) -> None:
+    """Show how far a backfill is.
+
+    BACKFILL is an id that `trainard schedule backfills` shows; with `--wait` exit codes as of
+    `trainard schedule backfill`:
+
+        trainard schedule show-backfill nightly 01a22c62-874f-710f-a9d8-8dc7c6404430 --wait
+    """
+    with reached(url) as client:
+        found = get(client, path_of(slug, f"/backfills/{backfill}"))
+        if waits:
+            found = _followed_backfill(client, found, url)
+    show(found, [formats.backfill_line(found)], output_format)
+    if waits:
+        sys.exit(backfill_exit_code(found))
 
 
 @click.command("cancel-backfill")
@@ -175,7 +249,7 @@ def backfill_command(
 def cancel_backfill_command(*, slug: str, backfill: UUID, url: str) -> None:
     """Cancel a backfill; what it has computed is kept.
 
-    BACKFILL is the id that `trainard schedule backfill` has printed:
+    BACKFILL is an id that `trainard schedule backfills` shows:
 
         trainard schedule cancel-backfill nightly 01a22c62-874f-710f-a9d8-8dc7c6404430
     """
@@ -188,10 +262,42 @@ def cancel_backfill_command(*, slug: str, backfill: UUID, url: str) -> None:
 COMMANDS = (
     runs_command,
     run_command,
+    show_run_command,
     cancel_run_command,
     backfill_command,
+    backfills_command,
+    show_backfill_command,
     cancel_backfill_command,
 )
+
+
+def _said(value: str | UUID | datetime | None) -> str | None:
+    """As a query says it."""
+    if isinstance(value, datetime):
+        return value.isoformat()
+    return None if value is None else str(value)
+
+
+def _followed_run(client: httpx.Client, run: Document, url: str) -> Document:
+    return follow(
+        client,
+        path_of(run["schedule_id"], f"/runs/{run['id']}"),
+        has_ended=run_has_ended,
+        describe=formats.run_line,
+        left=f"\nNo longer waiting. It goes on; stop it:\n"
+        f"  trainard schedule cancel-run {run['schedule']} {run['id']} --url {url}",
+    )
+
+
+def _followed_backfill(client: httpx.Client, backfill: Document, url: str) -> Document:
+    return follow(
+        client,
+        path_of(backfill["schedule_id"], f"/backfills/{backfill['id']}"),
+        has_ended=backfill_has_ended,
+        describe=formats.backfill_line,
+        left=f"\nNo longer waiting. It goes on; stop it:\n"
+        f"  trainard schedule cancel-backfill {backfill['schedule']} {backfill['id']} --url {url}",
+    )
 
 
 def _posted(

@@ -12,9 +12,9 @@ import pytest
 
 from service.cli.child_service import running_service
 from service.cli.schedule_following import backfill_exit_code, run_exit_code
-from service.jobs.schedule_documents import DeliveryIn
+from service.jobs.schedule_documents import DeliveryIn, ScheduleIn
 from service.jobs.zone_data import TZDATA_VERSION
-from tests.cli.conftest import Program
+from tests.cli.conftest import EXAMPLE, Program
 from tests.cli.test_report import post
 from tests.jobs.batch_bodies import SEED
 from tests.jobs.schedule_bodies import body
@@ -67,6 +67,17 @@ def test_the_example_in_the_help_is_a_schedule(
     path = write(tmp_path, example)
     done = trainard("schedule", "create", path, "--validate-only", "--url", address)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_example_file_has_every_field_and_runs(trainard: Program, address: str) -> None:
+    path = EXAMPLE / "nightly.json"
+    document = json.loads(path.read_text("utf-8"))
+    assert set(document) == set(ScheduleIn.__struct_fields__)
+    made = trainard("schedule", "create", str(path), "--url", address)
+    assert made.returncode == 0, made.stderr
+    done = trainard("schedule", "run", "example-nightly", "--wait", "--url", address)
+    assert done.returncode == 0, done.stderr
+    assert "succeeded, 2 of 2 points" in done.stdout
 
 
 def test_a_schedule_from_its_file_to_its_end(
@@ -144,6 +155,19 @@ def test_nights_of_change_have_a_note(trainard: Program, address: str, make: Any
     wrong = trainard("schedule", "occurrences", "paris", "--after", "noon", "--url", address)
     assert wrong.returncode == 2
     assert "after" in wrong.stderr
+
+
+def test_a_schedule_that_is_not_made_yet_is_previewed(trainard: Program, address: str) -> None:
+    moment = ("--after", "2027-10-30T12:00:00Z", "--count", "1", "--url", address)
+    done = trainard("schedule", "preview", " 30  2 * * *", "Europe/Paris", *moment)
+    assert done.returncode == 0, done.stderr
+    title, _, *table = done.stdout.splitlines()
+    assert title == f"30 2 * * *, Europe/Paris (zones of {TZDATA_VERSION})"
+    assert [line[:42] for line in table[2:]] == ["2027-10-31 02:30 +02:00  2027-10-31 00:30Z"]
+    wrong = trainard("schedule", "preview", "@daily", "Mars", "--url", address)
+    assert wrong.returncode == 2
+    assert "[wrong_number_of_fields]" in wrong.stderr
+    assert "[unknown_zone]" in wrong.stderr
 
 
 def test_faults_have_their_places_and_code_2(
@@ -230,7 +254,7 @@ def test_a_backfill_is_tried_dry_and_then_waited_for(
     assert "(2026-10-24 to 2026-10-26): ended, 3 slots: 3 succeeded" in done.stdout
     again = trainard("schedule", "backfill", "past", *days)
     assert again.returncode == 2
-    assert "/reprocess: none of the 3 slots is to run" in again.stderr
+    assert "--reprocess: none of the 3 slots is to run" in again.stderr
     left = trainard("schedule", "backfill", "past", *days, "--dry-run")
     assert left.returncode == 0, left.stderr
     assert "2026-10-24 02:30 +02:00  leave  it is succeeded, and `reprocess`" in left.stdout
@@ -245,6 +269,63 @@ def test_a_backfill_is_tried_dry_and_then_waited_for(
     assert "--to" in refused.stderr
     assert "first_on" not in refused.stderr
     assert "last_on" not in refused.stderr
+
+
+def test_backfills_and_their_runs_are_looked_at_and_priced_again(
+    trainard: Program, address: str, make: Any
+) -> None:
+    def said(*words: str, code: int = 0) -> str:
+        done = trainard("schedule", *words, "--url", address)
+        assert done.returncode == code, done.stdout + done.stderr
+        return done.stdout if code == 0 else done.stderr
+
+    make("looked-at", cron="30 2 * * *", zone="Europe/Paris")
+    assert said("backfills", "looked-at") == "There are no backfills.\n"
+    days = ("--from", "2026-10-23", "--to", "2026-10-25")
+    made = json.loads(said("backfill", "looked-at", *days, "--format", "json"))
+    ended = said("show-backfill", "looked-at", made["id"], "--wait")
+    assert f"Backfill {made['id']} of looked-at" in ended
+    assert "ended, 3 slots: 3 succeeded" in ended
+    (line,) = said("backfills", "looked-at").splitlines()[2:]
+    assert line.split() == [
+        *("2026-10-23", "to", "2026-10-25", "ended", "3", "3", "succeeded", made["id"])
+    ]
+    only = said("runs", "looked-at", "--backfill", made["id"], "--limit", "2").splitlines()
+    assert [one[:10] for one in only[2:4]] == ["2026-10-25", "2026-10-24"]
+    assert only[4] == "There are more: --before 2026-10-24T00:30:00Z"
+    (before,) = said("runs", "looked-at", "--before", "2026-10-24T00:30:00Z").splitlines()[2:]
+    assert before.startswith("2026-10-23 02:30 +02:00  backfill  succeeded")
+    assert said("runs", "looked-at", "--after", "2026-10-25T02:30:00+02:00").startswith("No slot")
+
+    first, last = before.split()[5], only[2].split()[5]
+    assert "  compared: with none: no earlier run\n" in said("show-run", "looked-at", first)
+    shown = said("show-run", "looked-at", last, "--wait").splitlines()
+    assert (
+        shown[0] == f"Run {last} of looked-at (2026-10-25 02:30 +02:00): succeeded, 1 of 1 points"
+    )
+    assert shown[4:7] == [
+        "  kind:     backfill, attempt 1",
+        "  window:   30 days from 2026-10-25",
+        f"  compared: with run {only[3].split()[5]}",
+    ]
+    assert shown[7] == ("  warning:  clocks went back on that day, and 02:30 was there twice")
+    again = ("--from", "2026-10-25", "--to", "2026-10-25", "--reprocess", "all", "--wait")
+    said("backfill", "looked-at", *again)
+    twice = said("show-run", "looked-at", last)
+    assert "  kind:     backfill, attempt 2\n" in twice
+    assert "  earlier:  attempt 1: succeeded, report " in twice
+
+    nights = ("--from", "2026-10-23", "--until", "2026-10-25")
+    priced = said("reprice", "looked-at", *nights).splitlines()
+    assert [one.split()[:7] for one in priced[2:4]] == [
+        ["2026-10-23", "00:30Z", "2", "EUR", "0", "0", "1"],
+        ["2026-10-24", "00:30Z", "2", "EUR", "0", "0", "1"],
+    ]
+    assert priced[4:] == ["2 runs priced again; the first prices stay"]
+    backwards = ("--from", "2026-10-25", "--until", "2026-10-23")
+    assert "--until is 2026-10-23, which is not after --from" in said(
+        "reprice", "looked-at", *backwards, code=2
+    )
 
 
 def test_a_backfill_that_is_held_is_canceled(trainard: Program, address: str, make: Any) -> None:
