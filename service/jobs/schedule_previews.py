@@ -8,6 +8,7 @@ from msgspec import Meta, Struct
 
 from service.errors import InvalidError
 from service.jobs import occurrences
+from service.jobs.cron_words import words_of
 from service.jobs.occurrences import slots_after
 from service.jobs.schedule_documents import Cron, Zone
 from service.jobs.schedule_views import OccurrenceList, occurrence_of
@@ -32,6 +33,7 @@ def preview(
     return OccurrenceList(
         items=[occurrence_of(slot) for slot in islice(slots_after(cron, body.zone, after), count)],
         cron=cron,
+        cron_words=words_of(cron),
         zone=body.zone,
         paused=False,
         tzdata_version=TZDATA_VERSION,

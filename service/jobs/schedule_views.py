@@ -12,6 +12,7 @@ from service.db import schedules as rows
 from service.db.engine import Connection, Row
 from service.jobs.actors import Actor
 from service.jobs.batch_documents import BatchPlanOut, Notice
+from service.jobs.cron_words import CronWords, words_of
 from service.jobs.occurrences import Slot, slots_after
 from service.jobs.recipients import shown_deliveries
 from service.jobs.run_documents import RunState
@@ -52,6 +53,7 @@ class OccurrenceList(Struct, frozen=True, kw_only=True):
 
     items: list[OccurrenceOut]
     cron: str
+    cron_words: Annotated[CronWords, Meta(description="The expression in words.")]
     zone: str
     paused: bool
     tzdata_version: str
@@ -74,6 +76,7 @@ class ScheduleOut(Struct, frozen=True, kw_only=True):
     slug: str
     name: str
     cron: str
+    cron_words: Annotated[CronWords, Meta(description="The expression in words.")]
     zone: str
     batch: BatchTemplate
     start_in_days: int
@@ -175,6 +178,7 @@ def _shown(
         slug=row.slug,
         name=row.name,
         cron=row.cron,
+        cron_words=words_of(row.cron),
         zone=row.zone,
         batch=body.batch,
         start_in_days=body.start_in_days,

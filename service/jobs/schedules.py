@@ -12,6 +12,7 @@ from service.db.engine import Connection, Row
 from service.db.schedules import ScheduleFilter
 from service.errors import MalformedError, NotFoundError
 from service.jobs.actors import Actor
+from service.jobs.cron_words import words_of
 from service.jobs.labels import is_slug
 from service.jobs.occurrences import slots_after
 from service.jobs.page_tokens import make_token, read_token
@@ -94,6 +95,7 @@ def occurrences(
     return OccurrenceList(
         items=[occurrence_of(slot) for slot in slots],
         cron=row.cron,
+        cron_words=words_of(row.cron),
         zone=row.zone,
         paused=row.paused_at is not None,
         tzdata_version=TZDATA_VERSION,

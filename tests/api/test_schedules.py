@@ -159,6 +159,7 @@ def test_occurrences_are_shown_in_both_times_with_a_note(client: Client) -> None
             },
         ],
         "cron": "30 2 * * *",
+        "cron_words": {"en": "every day at 02:30", "fr": "chaque jour à 02:30"},
         "zone": "Europe/Paris",
         "paused": False,
         "tzdata_version": TZDATA_VERSION,

@@ -33,6 +33,7 @@ def test_a_schedule_is_made_run_changed_and_deleted(page: Page, base_url: str) -
     expect(preview.first).to_contain_text("Mon,")
     expect(preview.first).to_contain_text("03:15 AM (UTC+0")
     expect(preview).to_have_count(20)
+    expect(page.locator(".preview .said")).to_have_text("on Monday at 03:15, Europe/Paris")
     page.get_by_label("GPU-hours lost in 30 days").fill("20000")
     page.get_by_role("button", name="Create the schedule").click()
     expect(page.locator("h1")).to_contain_text("Every night")

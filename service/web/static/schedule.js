@@ -13,7 +13,7 @@ import { runLedger } from "./schedule_runs.js";
 import { may } from "./session.js";
 import { attempt, confirmed, onlyWith, onSubmit } from "./submit.js";
 import { counted, named, t } from "./texts.js";
-import { localTime, utcTime } from "./wall_time.js";
+import { cronWords, localTime, utcTime } from "./wall_time.js";
 
 const slug = decodeURIComponent(location.pathname.split("/").at(-1));
 const ADDRESS = `/v1/schedules/${encodeURIComponent(slug)}`;
@@ -52,7 +52,7 @@ function showFacts() {
   const next = schedule.next_occurrence;
   const facts = [
     ["slug", h("code", {}, schedule.slug)],
-    ["cron", h("span", {}, h("code", {}, schedule.cron), ` · ${schedule.zone}`)],
+    ["cron", h("span", {}, cronWords(schedule), h("span", { class: "hint" }, h("code", {}, schedule.cron), ` · ${schedule.zone}`))],
     ["next", next ? h("span", {}, localTime(next.local), h("span", { class: "hint" }, " = ", utcTime(next.at), " UTC")) : t("schedules.none_while_paused")],
     ["batch", counted("schedules.items", schedule.batch.items.length, count(schedule.batch.items.length), { currency: schedule.batch.currency ?? t("schedules.no_currency") })],
     ["profiles_as_of", named("schedules.profiles_as_of_", schedule.profiles_as_of)],

@@ -10,6 +10,7 @@ import { clearField, markField } from "./problems.js";
 import { may } from "./session.js";
 import { named, t } from "./texts.js";
 import { twoViews } from "./two_views.js";
+import { cronWords } from "./wall_time.js";
 
 const PREVIEW_MS = 350;
 const TIMES = ["/cron", "/zone"];
@@ -107,7 +108,7 @@ export function scheduleForm(circumstances) {
     running = new AbortController();
     try {
       const { data } = await ask("POST", "/v1/schedule-previews", { body: { cron, zone }, signal: running.signal });
-      fill(preview, h("details", { open: true }, h("summary", {}, t("schedules.preview")), occurrenceTable(data, t("schedules.preview_of", { cron: data.cron }))));
+      fill(preview, wordsOf(data), h("details", { open: true }, h("summary", {}, t("schedules.preview")), occurrenceTable(data, t("schedules.preview_of", { cron: data.cron }))));
     } catch (problem) {
       if (!(problem instanceof Problem)) return;
       const said = problem.errors.length ? h("p", { class: "hint" }, t("schedules.preview_hint")) : h("p", { class: "fault" }, problem.message);
@@ -116,6 +117,11 @@ export function scheduleForm(circumstances) {
       timeFaults = problem.errors.filter((error) => TIMES.includes(error.pointer));
       for (const error of timeFaults) markField(at(error.pointer).input, error);
     }
+  }
+
+  function wordsOf(data) {
+    const words = cronWords(data) ?? h("div", { class: "cron-words" }, t("schedules.no_words"));
+    return h("div", { class: "said" }, words);
   }
 
   /** Beside faults that keep the form from being sent, those of the time are told too. */

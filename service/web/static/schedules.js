@@ -9,7 +9,7 @@ import { may } from "./session.js";
 import { onlyWith, onSubmit } from "./submit.js";
 import { table } from "./table.js";
 import { t } from "./texts.js";
-import { localTime, utcTime } from "./wall_time.js";
+import { cronWords, localTime, utcTime } from "./wall_time.js";
 
 const SCHEDULES = "/v1/schedules";
 const EXAMPLE = {
@@ -33,7 +33,7 @@ const choice = byId("paused");
 const columns = [
   { key: "slug", label: t("schedules.slug"), head: true, cell: (row) => h("a", { href: `/schedules/${row.slug}` }, row.slug) },
   { key: "name", label: t("schedules.name"), cell: (row) => row.name },
-  { key: "cron", label: t("schedules.cron"), cell: (row) => h("div", {}, h("code", {}, row.cron), h("div", { class: "hint" }, row.zone)) },
+  { key: "cron", label: t("schedules.cron"), cell: (row) => h("div", {}, cronWords(row), h("div", { class: "hint" }, h("code", {}, row.cron), ` · ${row.zone}`)) },
   { key: "next", label: t("schedules.next"), cell: nextOf },
   { key: "last_run", label: t("schedules.last_run"), cell: lastOf },
 ];

@@ -1,4 +1,4 @@
-// Moments of schedules: in the zone that the API says, and in UTC.
+// Moments of schedules: in the zone that the API says, and in UTC; and their expression in words.
 
 import { h } from "./dom.js";
 import { language } from "./texts.js";
@@ -23,4 +23,10 @@ export function localTime(local) {
 
 export function utcTime(at) {
   return h("time", { datetime: at, title: at }, WALL.format(new Date(at)));
+}
+
+/** An expression in words, with its zone; null where the API has no sentence for it. */
+export function cronWords({ cron_words, zone }) {
+  const words = cron_words[language];
+  return words ? h("div", { class: "cron-words" }, `${words}, ${zone}`) : null;
 }
