@@ -87,11 +87,13 @@ def revisions_between(connection: Connection, past_id: UUID, new_id: UUID) -> li
 
 
 def list_rates(connection: Connection, rate_ids: Collection[UUID]) -> list[Row[Any]]:
-    """What each of the rates prices: id, gpu_type, cost_center."""
+    """What each of the rates prices and by which it was corrected."""
     table = gpu_hour_rate.c
     found: list[Row[Any]] = []
     for part in _parts(sorted(rate_ids)):
-        query = select(table.id, table.gpu_type, table.cost_center).where(table.id.in_(part))
+        query = select(
+            *(table.id, table.gpu_type, table.cost_center, table.superseded_by),
+        ).where(table.id.in_(part))
         found.extend(connection.execute(query))
     return found
 

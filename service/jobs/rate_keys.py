@@ -10,7 +10,7 @@ from service.reports.price_causes import RateKey
 
 
 def keys_of(connection: Connection, pairs: Iterable[CostPair]) -> dict[str, RateKey]:
-    """GPU type and cost center of every rate that prices a side of the pairs, by rate id."""
+    """What every rate that prices a side of the pairs is for, by rate id, with its corrections."""
     needed = {
         UUID(line.rate_id)
         for pair in pairs
@@ -18,7 +18,17 @@ def keys_of(connection: Connection, pairs: Iterable[CostPair]) -> dict[str, Rate
         if window is not None
         for line in window.lines
     }
-    return {
-        str(row.id): RateKey(gpu_type=row.gpu_type, cost_center=row.cost_center)
-        for row in histories.list_rates(connection, needed)
-    }
+    found: dict[str, RateKey] = {}
+    while needed:
+        rows = histories.list_rates(connection, needed)
+        found |= {
+            str(row.id): RateKey(
+                gpu_type=row.gpu_type,
+                cost_center=row.cost_center,
+                superseded_by=None if row.superseded_by is None else str(row.superseded_by),
+            )
+            for row in rows
+        }
+        needed = {row.superseded_by for row in rows if row.superseded_by is not None}
+        needed = {rate_id for rate_id in needed if str(rate_id) not in found}
+    return found

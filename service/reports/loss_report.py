@@ -76,7 +76,10 @@ class ReportBatch(Struct, frozen=True, kw_only=True):
 
 
 class RateChange(Struct, frozen=True, kw_only=True):
-    """A rate that prices one side or both; the effects of all add up to the price effect."""
+    """A rate that prices one side or both; the effects of all add up to the price effect.
+
+    A rate and its correction move the money together: the effect of both is that of the correction.
+    """
 
     rate_id: str
     gpu_type: str | None
@@ -85,6 +88,10 @@ class RateChange(Struct, frozen=True, kw_only=True):
     past_days: int
     new_days: int
     effect: Money | None
+    corrected_by: Annotated[
+        str | None,
+        Meta(description="Another of these rates that corrected it, and has its effect too."),
+    ] = None
 
 
 class PricedDays(Struct, frozen=True, kw_only=True):
@@ -267,8 +274,8 @@ class BudgetOutcome(Struct, frozen=True, kw_only=True):
 
     `over` where what is known is over it, even if more is not known: days without a rate would
     only add to `priced_cost_per_30_days`. `unknown`: it is not, and `reason_unknown` says why that
-    is not enough. `withheld`: it is a budget of money and the reader may not see any; then its
-    numbers are null.
+    is not enough (`items_without_numbers`: not all have some, or none has). `withheld`: it is a
+    budget of money and the reader may not see any; then its numbers are null.
     """
 
     status: BudgetStatus

@@ -3,6 +3,9 @@
 With s the share of a window's days that a rate prices, the mean price is the sum of price x s, so
 a rate's effect is new hours x price x (new share - past share): exact, and all of them sum to the
 price effect, new hours x (new mean price - past mean price). [own]
+
+Where a rate was corrected in between, one side has the rate and the other its correction, each with
+the cost of its days: what the correction moved is both together, and stands with the correction.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,10 +22,11 @@ from service.reports.pricing import PricedWindow, summed_hours
 
 
 class RateKey(Struct, frozen=True, kw_only=True):
-    """What a rate prices."""
+    """What a rate prices, and which rate has corrected it."""
 
     gpu_type: str
     cost_center: str | None
+    superseded_by: str | None = None
 
 
 class _Found:
@@ -34,6 +38,7 @@ class _Found:
         self.past_days = 0
         self.new_days = 0
         self.effect = Fraction(0)
+        self.corrected_by: str | None = None
 
 
 def rate_changes(
@@ -57,6 +62,7 @@ def rate_changes(
         _count(rates, new, hours, len(parts), currency, is_new=True)
         if past_currency is not None:
             _count(rates, past, -hours, len(parts), past_currency, is_new=False)
+    _hand_over(rates, keys)
     ordered = sorted(rates.items(), key=lambda rate: (-abs(rate[1].effect), rate[0]))
     return [
         RateChange(
@@ -68,6 +74,7 @@ def rate_changes(
             past_days=found.past_days,
             new_days=found.new_days,
             effect=effect,
+            corrected_by=found.corrected_by,
         )
         for (rate_id, found), effect in zip(
             ordered, _effects([found for _, found in ordered], cost), strict=True
@@ -111,6 +118,19 @@ def _count(
             found.new_days += rows * line.days
         else:
             found.past_days += rows * line.days
+
+
+def _hand_over(rates: Mapping[str, _Found], keys: Mapping[str, RateKey]) -> None:
+    """Give the effects of corrected rates to the newest of their corrections that is here too."""
+    for rate_id, found in rates.items():
+        known = keys.get(rate_id)
+        while known is not None and known.superseded_by is not None:
+            if known.superseded_by in rates:
+                found.corrected_by = known.superseded_by
+            known = keys.get(known.superseded_by)
+        if found.corrected_by is not None:
+            rates[found.corrected_by].effect += found.effect
+            found.effect = Fraction(0)
 
 
 def _effects(found: Sequence[_Found], cost: CostChange) -> list[Money | None]:

@@ -448,6 +448,17 @@ def test_money_is_as_first_priced_or_newest_or_as_of(database: Database) -> None
         first.cost_of_loss_per_30_days.amount
     )
     assert ratio == pytest.approx(1.5, abs=1e-6)
+    # Both views compared: what the correction moved is 1.00 on each hour, and not 3.00.
+    with database.read() as connection:
+        query = ComparisonQuery(baseline=batch, candidate=batch, candidate_pricing=2, causes=True)
+        (row,) = comparisons.compare(connection, ACTOR, query, page_size=10).items
+    assert row.causes is not None
+    (corrected, old) = row.causes.rates
+    assert (old.rate_id, old.corrected_by) == (str(rate_id), corrected.rate_id)
+    assert (corrected.price_per_gpu_hour.amount, corrected.corrected_by) == ("3.00", None)
+    assert corrected.effect == row.cost_of_loss.price_effect == row.cost_of_loss.difference
+    assert corrected.effect is not None
+    assert float(corrected.effect.amount) == pytest.approx(row.new["gpu_hours_lost"], abs=0.011)
     now = ask(database, schedule="nightly", as_of=datetime.now(UTC)).items[0]
     assert now == newest
     was = ask(database, schedule="nightly", as_of=datetime.now(UTC), pricing="first").items[0]

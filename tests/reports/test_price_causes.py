@@ -66,6 +66,40 @@ def test_a_rate_that_did_not_move_has_no_effect() -> None:
     assert (changes[0].gpu_type, changes[0].cost_center) == (None, None)
 
 
+def test_a_correction_has_the_effect_of_the_rate_that_it_corrected() -> None:
+    """By hand: 10 of 30 days at 2.20 in place of 2.10 are 200 h x 0.10 / 3, not 200 h x 2.20 / 3.
+
+    The days of the rate that went are still shown; another rate keeps what is its own.
+    """
+    past = window(("first", "2.10", 10), ("other", "3.00", 20))
+    new = window(("third", "2.20", 10), ("other", "3.00", 20))
+    keys = {
+        "first": RateKey(gpu_type="H100", cost_center=None, superseded_by="second"),
+        # Was corrected again before it priced anything
+        "second": RateKey(gpu_type="H100", cost_center=None, superseded_by="third"),
+        "third": RateKey(gpu_type="H100", cost_center=None),
+        "other": RateKey(gpu_type="H100", cost_center=None, superseded_by="elsewhere"),
+    }
+    pairs = [a_pair(past, new, hours=(100.0, 200.0))]
+    cost = cost_change(pairs, "EUR", "EUR")
+    changes = rate_changes(pairs, ("EUR", "EUR"), cost, keys)
+    assert shown(changes) == [
+        ("third", 0, 10, "6.67"),
+        ("first", 10, 0, "0.00"),
+        ("other", 20, 20, "0.00"),
+    ]
+    assert cost.price_effect == Money(amount="6.67", currency="EUR")
+    assert [rate.corrected_by for rate in changes] == [None, "third", None]
+    # The other way round as well: a new view is the baseline, the old one looked at
+    back = [a_pair(new, past, hours=(100.0, 200.0))]
+    changes = rate_changes(back, ("EUR", "EUR"), cost_change(back, "EUR", "EUR"), keys)
+    assert shown(changes) == [
+        ("third", 10, 0, "-6.67"),
+        ("first", 0, 10, "0.00"),
+        ("other", 20, 20, "0.00"),
+    ]
+
+
 def test_hours_that_did_not_move_count_as_unchanged() -> None:
     pairs = [a_pair(hours=(100.0, 100.0 * (1 + 1e-12)))]
     changes = rate_changes(pairs, ("EUR", "EUR"), cost_change(pairs, "EUR", "EUR"), KEYS)
