@@ -33,6 +33,7 @@ _RUN: Final = EventRun(
     state="succeeded",
 )
 _RUN_PATH: Final = f"/v1/schedules/{_RUN.schedule_id}/runs/{_RUN.id}"
+_PAGE_PATH: Final = f"/schedules/{_RUN.schedule_id}"
 _REPORT: Final = EventReport(
     id=UUID("01a22c63-5d20-7a51-9a3e-6f0c1b2d3e4f"),
     batch_id=UUID("01a22c62-9b7c-7e21-8c55-0d1e2f3a4b5c"),
@@ -59,8 +60,10 @@ _EXAMPLES: Final[dict[EventType, Event]] = {
             reason="Every run is delivered.",
             links={
                 "run": _RUN_PATH,
+                "schedule_page": _PAGE_PATH,
                 "report": f"/v1/reports/{_REPORT.id}",
                 "report_html": f"/v1/reports/{_REPORT.id}/content?format=html",
+                "report_page": f"/reports/{_REPORT.id}",
                 "batch": f"/v1/scenario-batches/{_REPORT.batch_id}",
             },
         ),
@@ -73,7 +76,7 @@ _EXAMPLES: Final[dict[EventType, Event]] = {
             report=None,
             budget=None,
             reason="The run failed: profile h100 is archived",
-            links={"run": _RUN_PATH},
+            links={"run": _RUN_PATH, "schedule_page": _PAGE_PATH},
         ),
     ),
     "webhook.test": trial_event("A test that ada has asked for.", _AT),

@@ -18,9 +18,9 @@ from service.reports.tables import Heading, text_table
 DELIVERIES = "/v1/deliveries"
 HEADINGS = [
     Heading(name, words=True)
-    for name in ("id", "made", "kind", "schedule", "state", "attempts", "last error")
+    for name in ("id", "made", "kind", "schedule", "state", "attempts", "why")
 ]
-MAX_ERROR_SHOWN = 60
+MAX_SHOWN = 80
 # Where an option has another name than its parameter
 _PARAMETERS = {"after": "created_after", "before": "created_before"}
 
@@ -118,7 +118,9 @@ def _asked(delivery_id: UUID, what: str, url: str) -> Document:
 
 
 def _row(row: Document) -> tuple[str, ...]:
-    error, attempts = row["last_error"] or "", row["attempts"]
+    attempts = row["attempts"]
+    # Of what was not to be sent the rule's own words, as of the others the last error
+    why = (row["reason"] if row["state"] == "skipped" else row["last_error"]) or ""
     return (
         row["id"],
         f"{row['created_at'][:16].replace('T', ' ')}Z",
@@ -126,5 +128,5 @@ def _row(row: Document) -> tuple[str, ...]:
         row["schedule"] or "",
         row["state"],
         "" if attempts is None else str(attempts),
-        error if len(error) <= MAX_ERROR_SHOWN else error[: MAX_ERROR_SHOWN - 1] + "…",
+        why if len(why) <= MAX_SHOWN else why[: MAX_SHOWN - 1] + "…",
     )

@@ -38,19 +38,21 @@ _WORDS: Final[dict[Language, dict[str, str]]] = {
         "subject_over": "{name}: over budget, {hours} GPU-hours lost in 30 days",
         "subject_failed": "{name}: the run failed",
         "slot": "Run of {slot} ({zone})",
-        "run": "The run",
+        "schedule": "The schedule and its runs",
         "report": "The report",
+        "link": "{label}: {address}",
         "left_out": "Not attached, since all together have more than {limit} MB: {names}.",
         "too_big": "Not attached, since the mail server takes no message as big as that: {names}.",
         "why": "Why you get this: {reason}",
     },
     "fr": {
-        "subject": "{name} : {hours} heures-GPU perdues en 30 jours",
-        "subject_over": "{name} : budget dépassé, {hours} heures-GPU perdues en 30 jours",
+        "subject": "{name} : {hours} heures GPU perdues en 30 jours",
+        "subject_over": "{name} : budget dépassé, {hours} heures GPU perdues en 30 jours",
         "subject_failed": "{name} : échec de l'exécution",
         "slot": "Exécution du {slot} ({zone})",
-        "run": "L'exécution",
+        "schedule": "La planification et ses exécutions",
         "report": "Le rapport",
+        "link": "{label} : {address}",
         "left_out": "Non joint, car l'ensemble dépasse {limit} Mo : {names}.",
         "too_big": "Non joint, car le serveur de messagerie refuse un message si gros : {names}.",
         "why": "Motif de ce message : {reason}",
@@ -236,14 +238,16 @@ def _slot(told: Told, language: Language) -> str:
 
 
 def _links(told: Told, public_url: str, language: Language) -> dict[str, str]:
-    """By what they are called; without a public address there are none to click on."""
+    """By what they are called; without a public address there are none to click on.
+
+    To pages: who reads mail has no key for the API, and can sign in there.
+    """
     if not public_url:
         return {}
-    run = f"{public_url}/v1/schedules/{told.schedule.id}/runs/{told.run.id}"
+    schedule = {_say(language, "schedule"): f"{public_url}/schedules/{told.schedule.id}"}
     if told.report is None:
-        return {_say(language, "run"): run}
-    content = f"/v1/reports/{told.report.report_id}/content?format=html&language={language}"
-    return {_say(language, "report"): public_url + content, _say(language, "run"): run}
+        return schedule
+    return {_say(language, "report"): f"{public_url}/reports/{told.report.report_id}", **schedule}
 
 
 def _paragraphs(told: Told, language: Language, lines: list[str]) -> list[str]:
@@ -254,7 +258,7 @@ def _paragraphs(told: Told, language: Language, lines: list[str]) -> list[str]:
 
 
 def _text(told: Told, language: Language, lines: list[str], links: Mapping[str, str]) -> str:
-    shown = [f"{label}: {link}" for label, link in links.items()]
+    shown = [_say(language, "link", label=name, address=link) for name, link in links.items()]
     parts = [_subject(told, language), *_paragraphs(told, language, lines), *shown]
     return "\n\n".join(parts) + "\n"
 

@@ -44,26 +44,26 @@ _SENTENCES: Final[dict[Language, dict[str, str]]] = {
         "failed": "L’exécution a échoué. Détail (en anglais) : {cause}",
         "failed_without_cause": "L’exécution a échoué.",
         "ended": "L’exécution s’est terminée sans rapport ({state}). Détail (en anglais) : {cause}",
-        "over_hours": "Budget dépassé : {lost} heures-GPU perdues en 30 jours, budget {budget}.",
+        "over_hours": "Budget dépassé : {lost} heures GPU perdues en 30 jours, budget {budget}.",
         "over_cost": "Budget dépassé : {lost} perdus en 30 jours, budget {budget}.",
         "over_at_least": "Budget dépassé : au moins {lost} perdus en 30 jours, budget {budget} ; "
         "tous les jours n’ont pas de tarif.",
         "always": "Chaque exécution est envoyée.",
         "no_result": "Non envoyé : aucun scénario n’a de résultat.",
         "nothing_lost": "Non envoyé : rien n’est perdu.",
-        "not_empty": "{lost} heures-GPU sont perdues en 30 jours.",
+        "not_empty": "{lost} heures GPU sont perdues en 30 jours.",
         "no_baseline": "Il n’y a pas d’exécution antérieure à comparer.",
         "not_compared": "Aucun scénario de cette exécution n’était dans la précédente.",
         "others": "Les scénarios ont changé : {appeared} apparus, {gone} disparus.",
         "one_sided": "Résultats principaux absents maintenant ou dans l’exécution précédente : "
         "{items} ({names}).",
-        "moved": "La perte sur 30 jours a varié de {difference} heures-GPU{relative}, "
+        "moved": "La perte sur 30 jours a varié de {difference} heures GPU{relative}, "
         "plus que {limit}.",
-        "moved_at_all": "La perte sur 30 jours a varié de {difference} heures-GPU{relative}.",
-        "still": "Non envoyé : la perte sur 30 jours a varié de {difference} heures-GPU{relative}, "
+        "moved_at_all": "La perte sur 30 jours a varié de {difference} heures GPU{relative}.",
+        "still": "Non envoyé : la perte sur 30 jours a varié de {difference} heures GPU{relative}, "
         "pas plus que {limit}.",
         "still_at_all": "Non envoyé : la perte sur 30 jours n’a pas varié.",
-        "hours": "{hours} heures-GPU",
+        "hours": "{hours} heures GPU",
         "or": " ou ",
     },
 }

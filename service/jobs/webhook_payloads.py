@@ -73,7 +73,7 @@ class EventData(Struct, frozen=True, kw_only=True):
         dict[str, str],
         Meta(
             description="`run`, and of a report `report`, `report_html`, `batch`: addresses of the "
-            "API, which need a key."
+            "API, which need a key. `schedule_page` and of a report `report_page`: for people."
         ),
     ]
 
@@ -170,9 +170,13 @@ def _report(report: LossReport) -> EventReport:
 
 def _links(run: Row[Any], schedule: Row[Any], report: LossReport | None) -> dict[str, str]:
     # By id: a slug is free again once its schedule is deleted.
-    links = {"run": f"/v1/schedules/{schedule.id}/runs/{run.id}"}
+    links = {
+        "run": f"/v1/schedules/{schedule.id}/runs/{run.id}",
+        "schedule_page": f"/schedules/{schedule.id}",
+    }
     if report is not None:
         links["report"] = f"/v1/reports/{report.report_id}"
         links["report_html"] = f"/v1/reports/{report.report_id}/content?format=html"
+        links["report_page"] = f"/reports/{report.report_id}"
         links["batch"] = f"/v1/scenario-batches/{report.batch.batch_id}"
     return links

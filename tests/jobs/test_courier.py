@@ -662,7 +662,7 @@ def test_mail_goes_to_those_who_have_it_not(database: Database) -> None:
     assert [part["Message-ID"] for part in box.messages] == [f"<{row.message_id}@example.org>"] * 2
     narrow, nbsp = "\N{NARROW NO-BREAK SPACE}", "\N{NO-BREAK SPACE}"
     assert message["Subject"] == (
-        f"Nightly, Paris, 28 mars 2027, 03:00{nbsp}: budget dépassé, 625{narrow}297 heures-GPU "
+        f"Nightly, Paris, 28 mars 2027, 03:00{nbsp}: budget dépassé, 625{narrow}297 heures GPU "
         "perdues en 30 jours"
     )
     stem = f"nightly-2027-03-28-0300-{world.run_id.hex[-12:]}"
@@ -674,7 +674,10 @@ def test_mail_goes_to_those_who_have_it_not(database: Database) -> None:
     assert plain is not None
     assert html is not None
     said = plain.get_content()
-    assert f"https://trainard.example/v1/reports/{row.report_id}/content" in said
+    # To pages, where people can sign in: they have no key for the API.
+    assert f"Le rapport{nbsp}: https://trainard.example/reports/{row.report_id}\r\n" in said
+    assert f"https://trainard.example/schedules/{world.schedule_id}\r\n" in said
+    assert f'href="https://trainard.example/reports/{row.report_id}"' in html.get_content()
     assert "Budget dépassé" in said
     assert 'lang="fr"' in html.get_content()
     # Without include_costs no amount is in any part of it.
@@ -742,7 +745,7 @@ def test_what_the_mail_server_does_not_take_is_a_link(sqlite_database: Database)
     assert body is not None
     named = f"Non joint, car le serveur de messagerie refuse un message si gros\xa0: {stem}.html, "
     assert f"{named}{stem}.csv." in body.get_content().replace("\n", " ")
-    assert f"https://trainard.example/v1/reports/{row.report_id}" in body.get_content()
+    assert f"https://trainard.example/reports/{row.report_id}" in body.get_content()
 
 
 def test_files_are_dropped_and_removed_in_time(database: Database, tmp_path: Path) -> None:

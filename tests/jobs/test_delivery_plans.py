@@ -106,7 +106,7 @@ def test_a_run_over_its_budget_is_told_whatever_the_rule_is() -> None:
         send=True, reason="Over budget: 120,000 GPU-hours lost in 30 days, budget 100,000."
     )
     assert decided(hours, "fr", **rule).reason == (
-        f"Budget dépassé{NBSP}: 120{NARROW}000 heures-GPU perdues en 30 jours, "
+        f"Budget dépassé{NBSP}: 120{NARROW}000 heures GPU perdues en 30 jours, "
         f"budget 100{NARROW}000."
     )
     cost = with_budget(**COSTS)
@@ -273,6 +273,8 @@ def test_a_webhook_holds_ids_numbers_and_links(database: Database) -> None:
     assert data["reason"] == row.reason
     assert row.reason == "Over budget: 625,297 GPU-hours lost in 30 days, budget 600,000."
     assert data["links"]["report"] == f"/v1/reports/{row.report_id}"
+    assert data["links"]["report_page"] == f"/reports/{row.report_id}"
+    assert data["links"]["schedule_page"] == f"/schedules/{world.schedule_id}"
     assert data["links"]["run"] == f"/v1/schedules/{world.schedule_id}/runs/{world.run_id}"
     assert len(row.payload) < 20_000
 
