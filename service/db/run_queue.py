@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from itertools import islice
 from typing import Any
 from uuid import UUID
 
@@ -74,7 +73,7 @@ def active_runs(connection: Connection, schedule_id: UUID | None = None) -> list
     return list(connection.execute(query))
 
 
-def runs_to_hand_over(connection: Connection, limit: int) -> list[UUID]:
+def runs_to_hand_over(connection: Connection) -> list[UUID]:
     """Runs whose batch has ended or is gone, and that no earlier one may still tell of.
 
     A run waits for those of earlier slots of its schedule which are due or computing: what it is
@@ -93,8 +92,7 @@ def runs_to_hand_over(connection: Connection, limit: int) -> list[UUID]:
     if not ended:
         return []
     first = _first_unfinished(connection)
-    free = (row.id for row in ended if not _waits(row, first))
-    return list(islice(free, limit))
+    return [row.id for row in ended if not _waits(row, first)]
 
 
 def _waits(row: Row[Any], first: Mapping[tuple[UUID, UUID | None], datetime]) -> bool:

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, Row, select
+from sqlalchemy import Connection, Row, and_, or_, select
 from sqlalchemy.dialects import postgresql, sqlite
 
 from service.db.schedule_tables import schedule, schedule_run
@@ -30,10 +30,22 @@ def insert_slots(connection: Connection, rows: Sequence[Mapping[str, Any]]) -> l
     return inserted
 
 
-def come_schedules(connection: Connection, now: datetime, limit: int) -> list[Row[Any]]:
-    """Schedules with a slot that has come and is not in the ledger, the oldest slot first."""
+def come_schedules(
+    connection: Connection,
+    now: datetime,
+    limit: int,
+    *,
+    after: tuple[datetime, UUID] | None = None,
+) -> list[Row[Any]]:
+    """Schedules with a slot that has come and is not in the ledger, the oldest slot first.
+
+    `after` is the slot and the id of the last one that was read already.
+    """
     c = schedule.c
     query = select(schedule).where(_has_come(now)).order_by(c.next_at, c.id).limit(limit)
+    if after is not None:
+        behind = and_(c.next_at == after[0], c.id > after[1])
+        query = query.where(or_(c.next_at > after[0], behind))
     return list(connection.execute(query))
 
 

@@ -22,14 +22,22 @@ log = structlog.get_logger()
 
 
 def hand_over(
-    database: Database, now: datetime, *, is_stopping: Callable[[], bool] = lambda: False
+    database: Database,
+    now: datetime,
+    *,
+    at_once: int = RUNS_AT_ONCE,
+    is_stopping: Callable[[], bool] = lambda: False,
 ) -> int:
-    """Ask for the reports of runs whose batch has ended; how many runs went on."""
+    """Ask for the reports of runs whose batch has ended; how many runs went on.
+
+    At most so many `at_once`, since slots that come meanwhile wait for it. Those that cannot go
+    on do not count: else enough of them would keep all others from it.
+    """
     with database.read() as connection:
-        ready = run_queue.runs_to_hand_over(connection, RUNS_AT_ONCE)
+        ready = run_queue.runs_to_hand_over(connection)
     changed = 0
     for run_id in ready:
-        if is_stopping():
+        if is_stopping() or changed >= at_once:
             break
         try:
             with database.write() as connection:

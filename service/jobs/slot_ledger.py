@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
+from uuid import UUID
 
 import msgspec
 import structlog
@@ -44,27 +45,45 @@ class Come(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def tick(
-    database: Database, now: datetime, *, is_stopping: Callable[[], bool] = lambda: False
+    database: Database,
+    now: datetime,
+    *,
+    at_once: int = SCHEDULES_AT_ONCE,
+    is_stopping: Callable[[], bool] = lambda: False,
 ) -> int:
     """Write the slots that have come into the ledger; how many rows that were."""
-    with database.read() as connection:
-        found = slot_ledger.come_schedules(connection, now, SCHEDULES_AT_ONCE)
     written = 0
-    for schedule in found:
-        if is_stopping():
+    after: tuple[datetime, UUID] | None = None
+    while not is_stopping():
+        with database.read() as connection:
+            found = slot_ledger.come_schedules(connection, now, at_once, after=after)
+        for schedule in found:
+            if is_stopping():
+                return written
+            written += _write_what_came(database, schedule, now, is_stopping)
+        if written or len(found) < at_once:
             break
-        try:
-            # Outside of the transaction: ten years of quarters of an hour take seconds to count.
-            come = slots_that_came(schedule.cron, schedule.zone, schedule.next_at, now, is_stopping)
-            if come is not None:
-                with database.write() as connection:
-                    written += _write(connection, schedule, come, now)
-        except OperationalError:
-            raise
-        except Exception:
-            # Such as a zone that newer data do not have: the other schedules must go on.
-            log.exception("slots_not_written", schedule=schedule.slug)
+        # Nothing could be written of any of these: those behind must not wait for ever.
+        after = (found[-1].next_at, found[-1].id)
     return written
+
+
+def _write_what_came(
+    database: Database, schedule: Row[Any], now: datetime, is_stopping: Callable[[], bool]
+) -> int:
+    try:
+        # Outside of the transaction: ten years of quarters of an hour take seconds to count.
+        come = slots_that_came(schedule.cron, schedule.zone, schedule.next_at, now, is_stopping)
+        if come is None:
+            return 0
+        with database.write() as connection:
+            return _write(connection, schedule, come, now)
+    except OperationalError:
+        raise
+    except Exception:
+        # Such as a zone that newer data do not have: the other schedules must go on.
+        log.exception("slots_not_written", schedule=schedule.slug)
+        return 0
 
 
 def slots_that_came(

@@ -289,7 +289,8 @@ def test_a_run_that_cannot_be_handed_over_does_not_stop_the_others(database: Dat
             .where(schedule_run.c.schedule_id == broken)
             .values(settings={"report": "of another version"})
         )
-    assert hand_over(database, SLOT) == 1
+    # Even if there are as many of them as one look takes
+    assert hand_over(database, SLOT, at_once=1) == 1
     assert [ledger(database, one)[0].state for one in (broken, sound)] == [
         "running",
         "reporting",

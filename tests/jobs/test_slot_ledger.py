@@ -269,6 +269,46 @@ def test_one_schedule_that_cannot_be_read_does_not_stop_the_others(database: Dat
     assert len(ledger(database, sound)) == 1
 
 
+def test_any_number_that_cannot_be_read_stop_nobody(sqlite_database: Database) -> None:
+    begin = at("2027-01-01T12:00+01:00")
+    for number in range(4):
+        broken = add_schedule(sqlite_database, begin, slug=f"broken-{number}")
+        change(sqlite_database, broken, zone="Mars/Olympus")
+    sound = [
+        add_schedule(sqlite_database, begin, slug=f"sound-{number}", cron="45 2 * * *")
+        for number in range(3)
+    ]
+    moment = at("2027-01-02T02:45+01:00")
+    # Two pages of what cannot be read, then as many as one takes, and then the rest.
+    assert [tick(sqlite_database, moment, at_once=2) for _ in range(3)] == [2, 1, 0]
+    assert [len(ledger(sqlite_database, one)) for one in sound] == [1, 1, 1]
+
+
+def test_a_clock_that_jumps_back_makes_no_slot_twice(sqlite_database: Database) -> None:
+    begin = at("2027-01-01T12:00+01:00")
+    added = add_schedule(sqlite_database, begin)
+    # By a day, over the slot and before it again; then by an hour over a night of change.
+    walk(sqlite_database, begin, at("2027-01-02T03:00+01:00"), 30 * MINUTE)
+    walk(sqlite_database, begin, at("2027-01-03T02:00+01:00"), 30 * MINUTE)
+    assert states(sqlite_database, added) == [("2027-01-02T02:30:00+01:00", "due")]
+    walk(sqlite_database, begin, at("2027-01-03T02:30+01:00"), 30 * MINUTE)
+    assert [local for local, _ in states(sqlite_database, added)] == [
+        "2027-01-02T02:30:00+01:00",
+        "2027-01-03T02:30:00+01:00",
+    ]
+    change(sqlite_database, added, next_at=at("2027-10-31T02:30+02:00"))
+    for _ in range(2):
+        walk(
+            sqlite_database,
+            at("2027-10-31T02:00+02:00"),
+            at("2027-10-31T02:45+01:00"),
+            15 * MINUTE,
+        )
+    assert [local for local, _ in states(sqlite_database, added)][2:] == [
+        "2027-10-31T02:30:00+02:00"
+    ]
+
+
 def test_durations_are_told_by_their_two_largest_units() -> None:
     told = [duration(timedelta(seconds=seconds)) for seconds in (5, 65, 3_725, 90_061)]
     assert told == ["5 s", "1 min 5 s", "1 h 2 min", "1 d 1 h"]
