@@ -196,8 +196,8 @@ async def get_report(request: ApiRequest) -> ApiResponse:
         summary="Read a report as HTML, JSON, CSV, Parquet or FOCUS",
         description="`html` is one document without scripts or requests, to read, print or send; "
         "`json` is the whole document; `csv` and `parquet` are its items, one row each; `focus` is "
-        "a FOCUS 1.2 CSV of the loss by item, day and cause, flagged as a forecast. All have the "
-        "same numbers. Without the scope costs:read money is withheld in every format.",
+        "a FOCUS 1.2 CSV of the loss by item, day (of windows longer than 31 days by month) and "
+        "cause, flagged as a forecast. All have the same numbers. Without the scope costs:read money is withheld in every format.",
         tag=TAG,
         path=ReportPath,
         query=ReportContentQuery,

@@ -1,5 +1,8 @@
 """FOCUS 1.2 CSV of a loss report: one row per item, day and cause of loss.
 
+A long window has a row for each of its months instead, and one more where the price changes: ten
+years of a thousand items by day would be gigabytes that say nothing more.
+
 A loss is a view of money that is billed already: `BilledCost` and `EffectiveCost` are 0, so that
 sums over bills stay what they are; what the loss costs is `x_LossCost`. The quantities of an item
 add up to its GPU-hours lost, its `x_LossCost` to its cost shown. All rows are forecasts.
@@ -33,6 +36,8 @@ FOCUS_VERSION = "1.2"
 # A millionth of a GPU-hour is 4 ms of one GPU; 1e7 GPUs for a day still fit the 16 digits that the
 # numeric format of the specification expects readers to keep.
 QUANTITY_DIGITS = 6
+MOST_DAYS = 31
+"""Days of the longest window that is told by day."""
 # ISO 4217: "transactions where no currency is involved"
 NO_CURRENCY = "XXX"
 PROVIDER = "Trainard"
@@ -102,9 +107,10 @@ Value = str | Decimal | None
 
 
 class LossPart(Struct, frozen=True):
-    """What one cause took from one item on one day; its GPU-hours in millionths."""
+    """What one cause took from one item on some days from one on; its GPU-hours in millionths."""
 
     day: date
+    days: int
     cause: str
     hours: Decimal
     price: PricedDays
@@ -141,15 +147,16 @@ def loss_by_cause(item: ReportItem) -> dict[str, Fraction]:
 
 
 def loss_parts(item: ReportItem) -> list[LossPart]:
-    """Every day and cause: their GPU-hours add up to the item's, their costs to its cost."""
-    causes, days = loss_by_cause(item), list(_days(item))
-    places = [(cause, day, price) for cause in causes for day, price in days]
-    shares = [share for hours in causes.values() for share in [hours / len(days)] * len(days)]
+    """Every period and cause: their GPU-hours add up to the item's, their costs to its cost."""
+    causes, periods = loss_by_cause(item), list(_periods(item))
+    places = [(cause, *period) for cause in causes for period in periods]
+    num_days = sum(days for _, days, _ in periods)
+    shares = [causes[cause] * Fraction(days, num_days) for cause, _, days, _ in places]
     quantities = _quantities(shares)
-    costs = _costs(shares, [price for _, _, price in places], item.cost_of_loss)
+    costs = _costs(shares, [price for *_, price in places], item.cost_of_loss)
     parts = [
-        LossPart(day, cause, hours, price, cost)
-        for (cause, day, price), hours, cost in zip(places, quantities, costs, strict=True)
+        LossPart(day, days, cause, hours, price, cost)
+        for (cause, day, days, price), hours, cost in zip(places, quantities, costs, strict=True)
     ]
     return sorted(parts, key=lambda part: part.day)
 
@@ -177,21 +184,35 @@ def _costs(
     return [*apportion(exact, shown.currency, shown_total=Decimal(shown.amount))]
 
 
-def _days(item: ReportItem) -> Iterator[tuple[date, PricedDays]]:
-    """Every day of the window with what prices it; where that is withheld, with nothing."""
+def _periods(item: ReportItem) -> Iterator[tuple[date, int, PricedDays]]:
+    """The periods of the window, first day and number of days, with what prices each.
+
+    Where that is withheld, with nothing.
+    """
     unpriced = PricedDays(
         first_on=item.start_on, days=item.period_days, rate_id=None, price_per_gpu_hour=None
     )
     for part in item.price_days or [unpriced]:
-        for day in range(part.days):
-            yield part.first_on + timedelta(days=day), part
+        day, left = part.first_on, part.days
+        while left:
+            days = 1 if item.period_days <= MOST_DAYS else min(left, _left_of_month(day))
+            yield day, days, part
+            day, left = day + timedelta(days=days), left - days
+
+
+def _left_of_month(day: date) -> int:
+    return (_next_month(day) - day).days
+
+
+def _next_month(day: date) -> date:
+    return (day.replace(day=1) + timedelta(days=31)).replace(day=1)
 
 
 def _chunk(item: ReportItem, of_report: Mapping[str, Value]) -> dict[str, list[Value]]:
     """The rows of one item, column by column."""
     parts = loss_parts(item)
     months = [part.day.replace(day=1) for part in parts]
-    after_months = [(month + timedelta(days=31)).replace(day=1) for month in months]
+    after_months = [_next_month(month) for month in months]
     causes = [part.cause.removeprefix("gpu_hours_") for part in parts]
     prices = [_unit_price(part.price) for part in parts]
     shown_prices = [None if price is None else _plain(price) for price in prices]
@@ -205,7 +226,7 @@ def _chunk(item: ReportItem, of_report: Mapping[str, Value]) -> dict[str, list[V
         **{name: [value] * len(parts) for name, value in same.items()},
         "ChargeDescription": [f"GPU-hours lost: {cause}" for cause in causes],
         "ChargePeriodStart": [_midnight(part.day) for part in parts],
-        "ChargePeriodEnd": [_midnight(part.day + timedelta(days=1)) for part in parts],
+        "ChargePeriodEnd": [_midnight(part.day + timedelta(days=part.days)) for part in parts],
         "BillingPeriodStart": [*map(_midnight, months)],
         "BillingPeriodEnd": [*map(_midnight, after_months)],
         "ListUnitPrice": [*shown_prices],

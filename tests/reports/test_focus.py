@@ -20,7 +20,7 @@ from msgspec import structs
 from service.model.results import ATTRIBUTION_COLUMNS
 from service.reports.focus import loss_by_cause, loss_parts, report_focus
 from service.reports.loss_report import LossReport, PricedDays
-from service.reports.money import CostStatus
+from service.reports.money import CostStatus, money
 from service.reports.pricing import exact_hours
 from service.reports.withheld_report import without_costs
 from tests.reports import loss_reports
@@ -290,6 +290,56 @@ def test_a_sku_price_stays_the_same_when_its_rate_changes(files: dict[str, list[
     hidden = [row["SkuPriceId"] for row in files["withheld"]]
     assert hidden == [row["SkuPriceId"] for row in files["realistic"]]
     assert json.loads(rows[0]["Tags"]) == {"trainard/profile": "prod-h100@3"}
+
+
+def test_a_long_window_is_told_by_month_and_price() -> None:
+    """A quarter from 20 November on, with a new price on 18 December; the same sums as by day."""
+    report = loss_reports.realistic()
+    first = report.items[0]
+    early, late = first.price_days
+    lost = exact_hours(first.gpu_hours_lost or 0)
+    mean = (28 * Fraction("2.1") + 62 * Fraction("2.25")) / 90
+    item = structs.replace(
+        first,
+        start_on=date(2026, 11, 20),
+        period_days=90,
+        price_days=[
+            structs.replace(early, first_on=date(2026, 11, 20), days=28),
+            structs.replace(late, first_on=date(2026, 12, 18), days=62),
+        ],
+        cost_of_loss=money(lost * mean, "EUR"),
+    )
+    rows = rows_of(structs.replace(report, items=[item]))
+    assert not [
+        rule for rule, holds in RULES if "one day" not in rule and not all(map(holds, rows))
+    ]
+    periods = list(
+        dict.fromkeys(
+            (row["ChargePeriodStart"][:10], row["ChargePeriodEnd"][:10], row["x_RateId"])
+            for row in rows
+        )
+    )
+    assert periods == [
+        ("2026-11-20", "2026-12-01", EARLY_RATE),
+        ("2026-12-01", "2026-12-18", EARLY_RATE),
+        ("2026-12-18", "2027-01-01", LATE_RATE),
+        ("2027-01-01", "2027-02-01", LATE_RATE),
+        ("2027-02-01", "2027-02-18", LATE_RATE),
+    ]
+    days = [11, 17, 14, 31, 17]
+    hours = [
+        sum(Decimal(row["x_LossGpuHours"]) for row in rows if row["ChargePeriodStart"][:10] == day)
+        for day, _, _ in periods
+    ]
+    for found, length in zip(hours, days, strict=True):
+        assert float(found) == pytest.approx(float(lost) * length / 90, abs=3e-6)
+    assert sum(hours) == round(Decimal(repr(first.gpu_hours_lost)), 6)
+    assert item.cost_of_loss is not None
+    assert sum(Decimal(row["x_LossCost"]) for row in rows) == Decimal(item.cost_of_loss.amount)
+    short = structs.replace(
+        item, period_days=31, price_days=[structs.replace(late, days=31)], cost_of_loss=None
+    )
+    assert {part.days for part in loss_parts(short)} == {1}
 
 
 def test_what_the_ideal_step_counts_too_is_no_loss() -> None:
