@@ -197,7 +197,8 @@ async def get_report(request: ApiRequest) -> ApiResponse:
         description="`html` is one document without scripts or requests, to read, print or send; "
         "`json` is the whole document; `csv` and `parquet` are its items, one row each; `focus` is "
         "a FOCUS 1.2 CSV of the loss by item, day (of windows longer than 31 days by month) and "
-        "cause, flagged as a forecast. All have the same numbers. Without the scope costs:read money is withheld in every format.",
+        "cause, flagged as a forecast. All have the same numbers. Without the scope costs:read "
+        "money is withheld in every format.",
         tag=TAG,
         path=ReportPath,
         query=ReportContentQuery,
