@@ -86,8 +86,11 @@ def _events(client: httpx.Client, batch: Document) -> Iterator[Document]:
 
 def _read(client: httpx.Client, batch: Document) -> Document:
     response = client.get(_path(batch))
-    if response.status_code >= httpx.codes.INTERNAL_SERVER_ERROR:
-        # A proxy before a service that restarts, or a database that is away.
+    if (
+        response.status_code >= httpx.codes.INTERNAL_SERVER_ERROR
+        or response.status_code == httpx.codes.TOO_MANY_REQUESTS
+    ):
+        # A proxy before a service that restarts, a database that is away, or too many who ask.
         raise httpx.ReadError(f"it answered {response.status_code}")
     if response.status_code == httpx.codes.NOT_FOUND:
         raise click.ClickException(f"batch {batch['id']} is no more: it was deleted meanwhile")

@@ -19,6 +19,7 @@ from rich.progress import (
 )
 
 from service.cli import batch_report
+from service.cli.asking import ProgressLines
 from service.cli.batch_following import OnProgress, follow
 from service.cli.service_answers import Document, answered
 
@@ -60,7 +61,7 @@ def report(client: httpx.Client, batch: Document, *, output_format: str, waits: 
 
 @contextmanager
 def progress_bar(batch: Document) -> Iterator[OnProgress]:
-    """A bar on standard error, where that is a terminal."""
+    """A bar on standard error, where that is a terminal; else a line once a minute."""
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -69,7 +70,7 @@ def progress_bar(batch: Document) -> Iterator[OnProgress]:
         TimeElapsedColumn(),
         TimeRemainingColumn(),
     )
-    console = Console(stderr=True)
+    console, lines = Console(stderr=True), ProgressLines()
     with Progress(
         *columns, console=console, transient=True, disable=not console.is_terminal
     ) as progress:
@@ -77,6 +78,8 @@ def progress_bar(batch: Document) -> Iterator[OnProgress]:
 
         def update(newest: Document) -> None:
             progress.update(task, description=newest["state"], completed=newest["points_done"])
+            if not console.is_terminal:
+                lines.tell(batch_report.batch_line(newest))
 
         yield update
 

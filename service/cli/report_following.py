@@ -1,6 +1,5 @@
 """Reports of a running service on the command line: waited for, printed, saved."""
 
-import time
 from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
@@ -11,6 +10,7 @@ import msgspec
 import rich_click as click
 from rich.console import Console
 
+from service.cli.asking import Patience, ProgressLines, ask
 from service.cli.service_answers import Document, answered
 from service.jobs.schedule_documents import Language
 from service.reports.language import words
@@ -19,9 +19,6 @@ from service.reports.report_formats import FORMATS
 from service.reports.report_text import report_text
 
 REPORTS: Final = "/v1/reports"
-ASK_EVERY_S: Final = 0.25
-# Of a service that restarts
-GIVE_UP_S: Final = 120.0
 ENDED: Final = ("succeeded", "failed")
 LANGUAGES: Final = ("en", "fr")
 # Of files, and the format that each stands for; the longer before what it ends in itself
@@ -36,24 +33,33 @@ language_option = click.option(
 
 
 def until(
-    client: httpx.Client, path: str, has_ended: Callable[[Document], bool], doing: str
+    client: httpx.Client,
+    path: str,
+    has_ended: Callable[[Document], bool],
+    describe: Callable[[Document], str],
 ) -> Document:
-    """Ask for the document until it has ended; a service that restarts is waited for."""
+    """Ask for the document until it has ended; a service that restarts is waited for.
+
+    `describe` says how far it is: beside a spinner on a terminal, else once a minute. Raises
+    `httpx.TransportError` when nothing answers for 120 s.
+    """
     console = Console(stderr=True)
-    answered_at = time.monotonic()
-    with console.status(doing) if console.is_terminal else nullcontext():
+    patience, lines = Patience(), ProgressLines()
+    with console.status("waiting") if console.is_terminal else nullcontext() as status:
         while True:
             try:
-                response = client.get(path)
-                if response.status_code < httpx.codes.INTERNAL_SERVER_ERROR:
-                    found = answered(response, path)
-                    answered_at = time.monotonic()
-                    if has_ended(found):
-                        return found
+                found = ask(client, path)
+                patience.answered()
+                if has_ended(found):
+                    return found
+                if status is None:
+                    lines.tell(describe(found))
+                else:
+                    status.update(describe(found))
             except httpx.TransportError:
-                if time.monotonic() - answered_at > GIVE_UP_S:
+                if patience.is_at_its_end:
                     raise
-            time.sleep(ASK_EVERY_S)
+            patience.wait()
 
 
 def made(client: httpx.Client, report_id: str) -> Document:
@@ -62,7 +68,7 @@ def made(client: httpx.Client, report_id: str) -> Document:
         client,
         f"{REPORTS}/{report_id}",
         lambda found: found["state"] in ENDED,
-        "The report is made",
+        lambda found: f"Report {found['id']}: {found['state']}",
     )
     if report["state"] == "failed":
         raise click.ClickException(f"report {report_id} could not be made: {report['failure']}")
@@ -114,13 +120,11 @@ def save(
     click.echo(spoken.say("line_saved", file=output, size=size))
 
 
-def check_output(output: Path | None, *, chosen: str | None, advice: str = "") -> None:
+def check_output(output: Path, *, chosen: str | None, advice: str = "") -> None:
     """Refuse a file that cannot be written, before anything is computed for it.
 
     `advice` says what else there is for a name with another ending.
     """
-    if output is None:
-        return
     if not output.parent.is_dir():
         raise click.UsageError(f"there is no folder {output.parent}")
     if chosen is None:

@@ -2,6 +2,8 @@
 
 import re
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, Final, NoReturn
 from uuid import UUID
@@ -24,6 +26,9 @@ from service.cli.report_following import (
     show,
     until,
 )
+from service.cli.schedule_following import run_has_ended
+from service.cli.schedule_formats import run_line
+from service.cli.schedule_paths import path_of
 from service.cli.service_answers import Document, reached
 from service.cli.submission_options import post_once, url_option
 from service.errors import FieldFault
@@ -34,8 +39,6 @@ from service.reports.loss_report import BudgetOutcome
 BATCHES: Final = "/v1/scenario-batches"
 OVER_BUDGET: Final = 5
 NOT_JUDGED: Final = 6
-# A run that has none of these goes on by itself
-RUN_OPEN: Final = ("due", "running", "reporting")
 NOT_COMPUTED: Final = 4
 _MONEY: Final = re.compile(r"(?P<amount>[0-9]+(\.[0-9]+)?) ?(?P<currency>[A-Z]{3})", re.ASCII)
 
@@ -85,10 +88,11 @@ class MoneyType(click.ParamType[Document]):
 )
 @click.option(
     "--save",
-    "output",
+    "outputs",
     type=click.Path(dir_okay=False, path_type=Path),
+    multiple=True,
     metavar="FILE",
-    help=f"Save the report too: {ENDINGS_TEXT}.",
+    help=f"Save the report too, once or more: {ENDINGS_TEXT}.",
 )
 @language_option
 @url_option
@@ -100,7 +104,7 @@ def command(  # noqa: PLR0913 - one argument an option
     budget_gpu_hours: float | None,
     budget_cost: Document | None,
     judges: bool,
-    output: Path | None,
+    outputs: tuple[Path, ...],
     language: Language | None,
     url: str,
 ) -> None:
@@ -113,13 +117,17 @@ def command(  # noqa: PLR0913 - one argument an option
 
         trainard run-report --batch batch.json --budget-gpu-hours 200000 --fail-over-budget
 
-    Prints the headline and the budget. Exit code 0: reported, and within the budget if that was
-    asked; 1: no service, or it refused; 2: what was sent is faulty; 3: some points failed; 4:
-    nothing was computed (failed, canceled, expired, skipped); 5: over budget; 6: nobody can say (no
-    budget, no rate, items that failed, or money that this key may not see); 130: interrupted, and
-    it goes on. 5 and 6 only with `--fail-over-budget`.
+        trainard run-report nightly --fail-over-budget --save loss.html --save loss.json
+
+    Prints the headline and the budget; programs read what `--save loss.json` writes. Exit code 0:
+    reported, and within the budget if that was asked; 1: no service, or it refused; 2: what was
+    sent is faulty; 3: some points failed; 4: nothing was computed (failed, canceled, expired,
+    skipped); 5: over budget; 6: nobody can say (no budget, no rate, items that failed, no item with
+    a headline point, or money that this key may not see); 130: interrupted, and it goes on. 5 and 6
+    only with `--fail-over-budget`.
     """
-    check_output(output, chosen=None)
+    for output in outputs:
+        check_output(output, chosen=None)
     if (schedule is None) == (file is None):
         raise click.UsageError("name a schedule, or give --batch")
     if schedule is not None and (baseline or budget_gpu_hours or budget_cost):
@@ -134,30 +142,44 @@ def command(  # noqa: PLR0913 - one argument an option
                     "cost_of_loss_per_30_days": budget_cost,
                 }
                 state, report_id = _of_batch(client, file, baseline, budget)
-            report = made(client, report_id)
+            with leaving(f"Its report: trainard report show {report_id} --url {url}"):
+                report = made(client, report_id)
+            found = show(client, report, language)
+            said = words(language or report["language"])
+            for output in outputs:
+                save(client, report_id, output, chosen=None, language=language, said=said.language)
         except KeyboardInterrupt:
             click.echo("\nNo longer waiting; it goes on.", err=True)
             sys.exit(INTERRUPTED)
-        found = show(client, report, language)
-        said = words(language or report["language"])
-        if output is not None:
-            save(client, report_id, output, chosen=None, language=language, said=said.language)
     if judges:
         _judge(found.budget, said)
     sys.exit(EXIT_CODES.get(state, NOT_COMPUTED))
 
 
+@contextmanager
+def leaving(left: str) -> Iterator[None]:
+    """Who interrupts is told what is left behind (code 130)."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        click.echo(f"\nNo longer waiting. {left}", err=True)
+        sys.exit(INTERRUPTED)
+
+
+def _address(client: httpx.Client) -> str:
+    return str(client.base_url).rstrip("/")
+
+
 def _of_schedule(client: httpx.Client, schedule: str) -> tuple[str, str]:
     """Run the schedule, and wait for the run's end; its state and its report."""
-    path = f"/v1/schedules/{schedule}/runs"
+    path = path_of(schedule, "/runs")
     started = post_once(client, path, b"{}", source=schedule, key=None)
     click.echo(f"Run {started['id']} of {schedule} has begun", err=True)
-    run = until(
-        client,
-        f"{path}/{started['id']}",
-        lambda found: found["state"] not in RUN_OPEN,
-        "The run is computed",
-    )
+    with leaving(
+        f"The run goes on, and makes its report; stop it:\n"
+        f"  trainard schedule cancel-run {schedule} {started['id']} --url {_address(client)}"
+    ):
+        run = until(client, f"{path}/{started['id']}", run_has_ended, run_line)
     if run["report_id"] is None:
         _end(f"run {run['id']} is {run['state']}: {run['reason']}")
     return run["state"], run["report_id"]
@@ -172,7 +194,14 @@ def _of_batch(
     _refuse_unfit(text, source, budget["cost_of_loss_per_30_days"])
     batch = post_once(client, BATCHES, text, source=source, key=None)
     click.echo(f"Batch {batch['id']} has begun", err=True)
-    with progress_bar(batch) as on_progress:
+    with (
+        leaving(
+            f"The batch goes on, but no report is made of it:\n"
+            f"  stop:    trainard cancel {batch['id']} --url {_address(client)}\n"
+            f"  report:  trainard report make {batch['id']} --url {_address(client)}"
+        ),
+        progress_bar(batch) as on_progress,
+    ):
         batch = follow(client, batch, on_progress)
     if EXIT_CODES[batch["state"]] == NOT_COMPUTED and not batch["points_done"]:
         _end(f"batch {batch['id']} is {batch['state']}: {batch['failure']}")

@@ -1,7 +1,6 @@
 """Runs and backfills that are waited for, with how far they are on a terminal."""
 
 import sys
-import time
 from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Final
@@ -10,12 +9,9 @@ import httpx
 import rich_click as click
 from rich.console import Console
 
-from service.cli.schedule_paths import get
+from service.cli.asking import Patience, ProgressLines, ask
 from service.cli.service_answers import Document
 
-ASK_EVERY_S: Final = 0.25
-# Of a service that restarts
-GIVE_UP_S: Final = 120.0
 INTERRUPTED: Final = 130
 UNFINISHED: Final = ("due", "running", "reporting")
 ENDED_BACKFILL: Final = ("ended", "canceled")
@@ -36,21 +32,23 @@ def follow(
     Interrupted, it says what is `left` and how to go on, and ends the program (code 130).
     """
     console = Console(stderr=True)
-    answered_at = time.monotonic()
+    patience, lines = Patience(), ProgressLines()
     try:
         with console.status("waiting") if console.is_terminal else nullcontext() as status:
             while True:
                 try:
-                    found = get(client, path)
-                    answered_at = time.monotonic()
+                    found = ask(client, path)
+                    patience.answered()
                     if has_ended(found):
                         return found
-                    if status is not None:
+                    if status is None:
+                        lines.tell(describe(found))
+                    else:
                         status.update(describe(found))
                 except httpx.TransportError:
-                    if time.monotonic() - answered_at > GIVE_UP_S:
+                    if patience.is_at_its_end:
                         raise
-                time.sleep(ASK_EVERY_S)
+                patience.wait()
     except KeyboardInterrupt:
         click.echo(left, err=True)
         sys.exit(INTERRUPTED)

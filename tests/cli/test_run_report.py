@@ -110,16 +110,28 @@ def test_a_batch_is_compared_and_its_report_saved(
     trainard: Program, address: str, tmp_path: Path
 ) -> None:
     past = batch_of(address, "2026-11-01", slow_groups=[])
-    output = tmp_path / "loss.json"
+    output, page = tmp_path / "loss.json", tmp_path / "loss.html"
     done = trainard(
         *("run-report", "--batch", a_file(tmp_path), "--baseline", past),
-        *("--save", str(output), "--url", address),
+        *("--save", str(output), "--save", str(page), "--url", address),
     )
     assert done.returncode == 0, done.stderr
     saved = json.loads(output.read_text(encoding="utf-8"))
     assert saved["baseline"]["batch_id"] == past
     assert saved["headline"]["gpu_hours_lost_change"]["past"] == 0
     assert f"{output}: " in done.stdout
+    assert saved["report_id"] in page.read_text(encoding="utf-8")
+
+
+def test_alternatives_alone_are_within_no_budget(
+    trainard: Program, address: str, tmp_path: Path
+) -> None:
+    axes = [{"path": path, "values": [64, 128]} for path in ("num_gpus", "load_ms")]
+    path = a_file(tmp_path, axes=axes)
+    budget = ("--budget-gpu-hours", "1e9", FAIL)
+    done = trainard("run-report", "--batch", path, *budget, "--url", address)
+    assert done.returncode == 6, done.stderr
+    assert "Not judged: the budget is not known (not all items have numbers).\n" in done.stderr
 
 
 @pytest.mark.parametrize(("headline", "judged"), [(1, 3), (2000, 6)])
