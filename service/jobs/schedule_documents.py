@@ -146,7 +146,7 @@ class _Delivery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     ] = "always"
     threshold: Annotated[
         ChangeThreshold | None,
-        Meta(description="For `on_change`; null: whenever the loss moved at all."),
+        Meta(description="Of `on_change`, which needs one; else null."),
     ] = None
     include_costs: Annotated[
         bool, Meta(description="Whether money may stand in it; to say so needs costs:read.")

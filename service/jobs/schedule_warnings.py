@@ -1,5 +1,6 @@
 """What is allowed in a schedule and yet may not be what was meant."""
 
+from collections.abc import Iterator
 from typing import Final
 from uuid import UUID
 
@@ -20,11 +21,37 @@ _TELLS_NOBODY: Final = Notice(
 
 def warnings_of(connection: Connection, team_id: UUID, body: ScheduleIn) -> list[Notice]:
     """What whoever makes or reads the schedule should know."""
+    found = [
+        notice
+        for position, delivery in enumerate(body.deliveries)
+        for notice in _of_delivery(connection, team_id, delivery, body, f"/deliveries/{position}")
+    ]
     if body.budget is None or body.budget.cost_of_loss_per_30_days is None:
-        return []
+        return found
     if any(_tells_money(connection, team_id, delivery) for delivery in body.deliveries):
-        return []
-    return [_TELLS_NOBODY]
+        return found
+    return [*found, _TELLS_NOBODY]
+
+
+def _of_delivery(
+    connection: Connection, team_id: UUID, delivery: DeliveryIn, body: ScheduleIn, place: str
+) -> Iterator[Notice]:
+    """What becomes of it other than it says."""
+    if delivery.when == "on_change" and body.baseline is None:
+        detail = "it is sent after every run: without a `baseline` nothing tells what has changed"
+        yield Notice(pointer=f"{place}/when", code="change_of_nothing", detail=detail)
+    if not isinstance(delivery, WebhookDelivery):
+        return
+    endpoint = webhook_endpoints.get_endpoint(connection, team_id, delivery.endpoint_id)
+    if endpoint is None:
+        code, what = "endpoint_deleted", f"the webhook endpoint {delivery.endpoint_id} was deleted"
+    elif endpoint.disabled_at is not None:
+        code, what = "endpoint_disabled", f"the webhook endpoint {endpoint.name!r} is disabled"
+    else:
+        return
+    yield Notice(
+        pointer=f"{place}/endpoint_id", code=code, detail=f"nobody is told by this: {what}"
+    )
 
 
 def _tells_money(connection: Connection, team_id: UUID, delivery: DeliveryIn) -> bool:

@@ -107,7 +107,7 @@ def test_who_sees_no_money_redirects_none(database: Database) -> None:
 
 def test_a_budget_of_money_that_tells_nobody_is_warned_of(database: Database) -> None:
     """Deliveries without costs are neither sent because of money, nor say anything of it."""
-    sends = {**FILES, "include_costs": True}
+    sends = {**FILES, "folder": "money", "include_costs": True}
     quiet = body(budget=money("98765.43"), deliveries=[FILES])
     with database.read() as connection:
         plan = plan_schedule(connection, ACTOR, quiet, FOLDER, now=NOW)
@@ -145,4 +145,23 @@ def test_an_endpoint_that_takes_no_money_any_more_tells_nobody(
     with database.write() as connection:
         value = False if what == "include_costs" else NOW
         connection.execute(update(webhook_endpoint).values(**{what: value}))
-    assert [notice.code for notice in read(database).warnings] == ["budget_tells_nobody"]
+    gone = {"disabled_at": ["endpoint_disabled"], "deleted_at": ["endpoint_deleted"]}
+    codes = [notice.code for notice in read(database).warnings]
+    assert codes == [*gone.get(what, []), "budget_tells_nobody"]
+
+
+def test_what_becomes_of_a_delivery_other_than_it_says_is_warned_of(database: Database) -> None:
+    with database.write() as connection:
+        endpoint = EndpointIn(name="chat", url="https://chat.example/hook")
+        made = webhook_endpoints.create_endpoint(connection, ACTOR, endpoint, SETTINGS, now=NOW)
+    change_rule = {"when": "on_change", "threshold": {"relative": 0.1}}
+    hook = {"kind": "webhook", "endpoint_id": str(made.id)}
+    wanted = body(deliveries=[{**FILES, **change_rule}, hook], baseline=None)
+    (notice,) = create(database, wanted, settings=FOLDER).warnings
+    assert (notice.pointer, notice.code) == ("/deliveries/0/when", "change_of_nothing")
+    assert change(database, {"baseline": {"kind": "previous"}}, settings=FOLDER).warnings == []
+    with database.write() as connection:
+        connection.execute(update(webhook_endpoint).values(disabled_at=NOW))
+    (notice,) = read(database).warnings
+    assert (notice.pointer, notice.code) == ("/deliveries/1/endpoint_id", "endpoint_disabled")
+    assert notice.detail == "nobody is told by this: the webhook endpoint 'chat' is disabled"
