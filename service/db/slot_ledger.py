@@ -49,6 +49,24 @@ def come_schedules(
     return list(connection.execute(query))
 
 
+def coming_schedules(connection: Connection, limit: int, *, after: UUID | None) -> list[Row[Any]]:
+    """Schedules that wait for a next slot, by id, after the one that was read last."""
+    c = schedule.c
+    query = select(schedule).where(
+        c.next_at.is_not(None), c.paused_at.is_(None), c.deleted_at.is_(None)
+    )
+    if after is not None:
+        query = query.where(c.id > after)
+    return list(connection.execute(query.order_by(c.id).limit(limit)))
+
+
+def newest_slot(connection: Connection, schedule_id: UUID) -> Row[Any] | None:
+    """The row of the newest slot that is in the ledger; what was asked for by hand is none."""
+    c = schedule_run.c
+    query = select(schedule_run).where(c.schedule_id == schedule_id, c.kind != "manual")
+    return connection.execute(query.order_by(c.scheduled_for.desc()).limit(1)).one_or_none()
+
+
 def find_schedule(connection: Connection, schedule_id: UUID) -> Row[Any]:
     """The schedule of a run, deleted or not: its row is never taken away."""
     return connection.execute(select(schedule).where(schedule.c.id == schedule_id)).one()
