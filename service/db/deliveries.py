@@ -146,8 +146,9 @@ def list_due(
     *,
     kinds: Collection[str],
     full_endpoints: Collection[UUID],
+    busy: Collection[UUID],
 ) -> list[Row[Any]]:
-    """(id, kind, team_id, endpoint_id) of what may be sent now, longest due first.
+    """(id, kind, team_id, endpoint_id) of what may be sent now but `busy`, longest due first.
 
     Of each team and kind some only, so that a team with very much leaves none of the others out.
     """
@@ -158,6 +159,8 @@ def list_due(
     )
     columns = (c.id, c.kind, c.team_id, c.endpoint_id, c.next_attempt_at)
     query = select(*columns, of_lane.label("of_lane")).where(_due(now), c.kind.in_(kinds))
+    if busy:
+        query = query.where(c.id.not_in(busy))
     if full_endpoints:
         query = query.where(or_(c.endpoint_id.is_(None), c.endpoint_id.not_in(full_endpoints)))
     lanes = query.subquery()

@@ -87,9 +87,14 @@ class Courier:
         return False
 
     def start_due(self) -> int:
-        """Begin to send what is due and has a place; how many."""
+        """Begin to send what is due and has a place; how many.
+
+        What is in hand is not begun beside itself, though its lease may have run out, or somebody
+        have called it off and asked for it again.
+        """
         now = self._clock()
         with self._lock:
+            busy = {*self._in_hand}
             lanes = [one.claim.lane for one in self._in_hand.values()]
         with self._database.read() as connection:
             # Looking costs SQLite no lock.
@@ -97,7 +102,11 @@ class Courier:
                 return 0
             turns = Turns(lanes)
             waiting = rows.list_due(
-                connection, now, kinds=turns.open_kinds, full_endpoints=turns.full_endpoints
+                connection,
+                now,
+                kinds=turns.open_kinds,
+                full_endpoints=turns.full_endpoints,
+                busy=busy,
             )
         if turns.next_of(waiting) is None:
             return 0
@@ -107,6 +116,7 @@ class Courier:
                 now,
                 claimed_by=self.name,
                 in_hand=lanes,
+                busy=busy,
                 waiting=waiting,
                 public_url=self._settings.public_url,
             )

@@ -5,9 +5,10 @@ recorded in another one. Whoever is killed in between loses the lease to somebod
 the same message again.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
+from uuid import UUID
 
 import structlog
 from msgspec import Struct
@@ -72,10 +73,11 @@ def claim_due(
     *,
     claimed_by: str,
     in_hand: Iterable[Lane],
+    busy: Collection[UUID],
     waiting: Sequence[Row[Any]],
     public_url: str = "",
 ) -> list[Claim]:
-    """Take what is due and has a place, in turns between the teams; `in_hand` is sent now.
+    """Take what is due and has a place, in turns between the teams; `in_hand`, `busy` are sent now.
 
     `waiting` was due a moment ago (`rows.list_due`): looking for it is left out of the lock.
     What waits for an endpoint that is disabled, deleted or takes no money any more is canceled.
@@ -105,7 +107,11 @@ def claim_due(
             return found
         # What was canceled has left its places to others.
         left = rows.list_due(
-            connection, now, kinds=turns.open_kinds, full_endpoints=turns.full_endpoints
+            connection,
+            now,
+            kinds=turns.open_kinds,
+            full_endpoints=turns.full_endpoints,
+            busy=busy,
         )
 
 

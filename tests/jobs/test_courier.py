@@ -571,6 +571,34 @@ def test_what_is_canceled_on_its_way_stays_canceled(database: Database) -> None:
     assert (world.row(row.id).state, world.row(row.id).last_status) == ("canceled", 200)
 
 
+def test_what_is_in_hand_is_not_begun_beside_itself(database: Database) -> None:
+    world, clock = World(database), Clock()
+    row = world.webhook("https://hooks.example.org/x")
+    going, num = threading.Event(), 0
+
+    def slow(_claim: Claim, _now: datetime) -> Sent:
+        nonlocal num
+        num += 1
+        going.wait(20)
+        return Sent(is_delivered=False, error="no")
+
+    made = courier(database, clock, sender=slow)
+    assert made.start_due() == 1
+    # Its lease has run out, as when the database was away for long.
+    clock.on(LEASE_S)
+    assert made.start_due() == 0
+    # It is called off and asked for again.
+    with database.write() as connection:
+        deliveries.cancel(connection, world.actor, row.id, now=clock.now)
+        deliveries.replay(connection, world.actor, row.id, now=clock.now)
+    assert made.start_due() == 0
+    going.set()
+    assert made.wait(10)
+    assert deliver(made) == 1
+    assert num == 2
+    assert [part.attempt for part in world.attempts(row.id)] == [1, 2]
+
+
 def test_long_sending_keeps_its_lease(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     world, clock = World(database), Clock()
     row = world.webhook("https://hooks.example.org/x")
