@@ -106,6 +106,27 @@ def list_items(
     return list(connection.execute(query.limit(limit) if limit else query))
 
 
+def list_item_heads(connection: Connection, batch_id: UUID) -> list[Row[Any]]:
+    """What tells the items of a batch apart, in order, without their scenarios.
+
+    Those are long, and reading them takes most of the time of a comparison: only the seed and the
+    length of the window are picked out of each.
+    """
+    c = batch_item.c
+    query = (
+        select(
+            *(c.id, c.name, c.profile_slug, c.headline_point, c.num_points),
+            func.json_array_length(c.axes).label("num_axes"),
+            # As text: it may be larger than the integers of PostgreSQL.
+            c.scenario["seed"].as_string().label("seed"),
+            c.scenario["period_days"].as_integer().label("period_days"),
+        )
+        .where(c.batch_id == batch_id)
+        .order_by(c.position)
+    )
+    return list(connection.execute(query))
+
+
 def item_counts(connection: Connection, batch_ids: Sequence[UUID]) -> dict[UUID, Mapping[str, int]]:
     """For each batch: how many items are untouched, partly done, done and wholly failed."""
     c = batch_item.c

@@ -34,9 +34,8 @@ def grids_of(items: Sequence[Row[Any]]) -> list[Grid]:
     ]
 
 
-def axis_paths_of(items: Sequence[Row[Any]]) -> list[str]:
+def axis_paths_of(grids: Sequence[Grid]) -> list[str]:
     """Paths of the axes of all items, each once, in order."""
-    grids = grids_of([item for item in items if item.axes])
     return list(dict.fromkeys(path for grid in grids for path in grid.axis_paths))
 
 
@@ -46,12 +45,14 @@ def read_side(
     items: Sequence[Row[Any]],
     prices: BatchPrices | None,
     *,
+    grids: Sequence[Grid],
     paths: Sequence[str],
     columns: Sequence[str],
 ) -> Side:
-    """The side of one batch; points that are not stored have NaN in every column."""
-    # Laid out again only where an axis is to be read: that takes longer than all else.
-    grids = grids_of(items) if paths else []
+    """The side of one batch; points that are not stored have NaN in every column.
+
+    `items` are heads, `grids` those of the items where `paths` are to be read.
+    """
     return Side(
         items=tuple(_side_item(item, prices) for item in items),
         item=np.repeat(np.arange(len(items), dtype=np.int64), [item.num_points for item in items]),
@@ -153,7 +154,7 @@ def _side_item(item: Row[Any], prices: BatchPrices | None) -> SideItem:
         profile=item.profile_slug,
         headline=item.headline_point,
         window=price.window if price is not None else None,
-        seed=item.scenario["seed"],
+        seed=int(item.seed),
     )
 
 

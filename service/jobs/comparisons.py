@@ -14,11 +14,12 @@ from service.jobs.actors import Actor
 from service.jobs.batch_documents import Notice
 from service.jobs.batches import require_finished
 from service.jobs.comparison_causes import MOST_ROWS, batch_of, with_causes
-from service.jobs.comparison_sides import axis_paths_of, read_side
+from service.jobs.comparison_sides import axis_paths_of, grids_of, read_side
 from service.jobs.cost_access import require_costs
 from service.jobs.documents import MAX_NUMBER
 from service.jobs.page_tokens import make_token, read_token
 from service.jobs.prices import read_prices, require_pricing
+from service.model.grid import Grid
 from service.model.results import ATTRIBUTION_COLUMNS, COLUMNS
 from service.reports.compare import COST, ComparisonRow, Cursor, Order, page, parse_order
 from service.reports.join import DuplicateKeyError, Joined, join
@@ -179,19 +180,20 @@ def join_items(
     query: ComparedBatches,
     extra_columns: tuple[str, ...] = (),
 ) -> tuple[Joined, list[list[Row[Any]]]]:
-    """The same, with the items of both batches."""
+    """The same, with the heads of the items of both batches."""
     rows = [
         require_finished(connection, actor, batch_id)
         for batch_id in (query.baseline, query.candidate)
     ]
-    items = [batches.list_items(connection, [row.id]) for row in rows]
+    items = [batches.list_item_heads(connection, row.id) for row in rows]
     numbers = (query.baseline_pricing, query.candidate_pricing)
     prices = []
     for row, number in zip(rows, numbers, strict=True):
         found = read_prices(connection, actor, [row.id], sequence=number)
         require_pricing(found, row.id, number)
         prices.append(found.get(row.id))
-    paths = tuple(dict.fromkeys(path for side in items for path in axis_paths_of(side)))
+    grids = _grids_of(connection, rows, items)
+    paths = tuple(dict.fromkeys(path for side in grids for path in axis_paths_of(side)))
     compared = (*COMPARED, *extra_columns)
     errors = (ERROR_OF[name] for name in compared if name in ERROR_OF)
     columns = (*compared, *errors)
@@ -201,10 +203,11 @@ def join_items(
             row,
             side,
             price,
+            grids=grids_of_side,
             paths=paths,
             columns=columns,
         )
-        for row, side, price in zip(rows, items, prices, strict=True)
+        for row, side, price, grids_of_side in zip(rows, items, prices, grids, strict=True)
     ]
     try:
         return join(sides[0], sides[1]), items
@@ -213,11 +216,23 @@ def join_items(
         raise InvalidError(str(error), problem="duplicate-key", errors=[fault]) from error
 
 
+def _grids_of(
+    connection: Connection, rows: Sequence[Row[Any]], sides: Sequence[Sequence[Row[Any]]]
+) -> list[list[Grid]]:
+    """The grids of both sides; empty where none of the items has an axis.
+
+    They are laid out again from whole scenarios only where an axis is to be read: that takes longer
+    than all else.
+    """
+    if not any(item.num_axes for side in sides for item in side):
+        return [[] for _ in rows]
+    return [grids_of(batches.list_items(connection, [row.id])) for row in rows]
+
+
 def _window_warnings(sides: Sequence[Sequence[Row[Any]]]) -> list[Notice]:
     """Scenarios whose windows differ in length: part of their difference is only that."""
     lengths: list[dict[tuple[str, str | None], int]] = [
-        {(item.name, item.profile_slug): item.scenario["period_days"] for item in items}
-        for items in sides
+        {(item.name, item.profile_slug): item.period_days for item in items} for items in sides
     ]
     past, new = lengths
     return [

@@ -10,7 +10,7 @@ from msgspec import Struct
 from service.db import histories, pricings
 from service.db.engine import Connection, Row
 from service.jobs.actors import Actor
-from service.jobs.prices import FIRST_PRICING, window_of
+from service.jobs.prices import FIRST_PRICING, Windows
 from service.reports.pricing import PricedWindow
 
 
@@ -37,6 +37,7 @@ def read_run_prices(
     """
     if not batch_ids or not actor.sees_costs:
         return {}
+    known = Windows()
     chosen: dict[UUID, Row[Any]] = {}
     for row in pricings.list_pricings(connection, batch_ids):
         if made_by is not None and row.rates_as_of > made_by:
@@ -50,7 +51,7 @@ def read_run_prices(
         batch_id: RunPrices(
             number=row.sequence,
             currency=row.currency,
-            windows={item: window_of(found) for item, found in lines[row.id].items()},
+            windows={item: known.of(found) for item, found in lines[row.id].items()},
         )
         for batch_id, row in chosen.items()
     }

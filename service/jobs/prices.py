@@ -80,6 +80,7 @@ def read_all_prices(connection: Connection, batch_id: UUID) -> list[BatchPrices]
 
 
 def _with_lines(connection: Connection, headers: Sequence[Row[Any]]) -> list[BatchPrices]:
+    windows = Windows()
     lines: dict[UUID, dict[UUID, list[Row[Any]]]] = {}
     for line in pricings.list_lines(connection, [row.id for row in headers]):
         lines.setdefault(line.pricing_id, {}).setdefault(line.item_id, []).append(line)
@@ -90,7 +91,7 @@ def _with_lines(connection: Connection, headers: Sequence[Row[Any]]) -> list[Bat
             sequence=header.sequence,
             currency=header.currency,
             by_item={
-                item_id: ItemPrice(currency=header.currency, window=window_of(rows))
+                item_id: ItemPrice(currency=header.currency, window=windows.of(rows))
                 for item_id, rows in lines.get(header.id, {}).items()
             },
         )
@@ -98,8 +99,22 @@ def _with_lines(connection: Connection, headers: Sequence[Row[Any]]) -> list[Bat
     ]
 
 
-def window_of(rows: Sequence[Row[Any]]) -> PricedWindow:
-    """The priced window of an item from its lines, in their order."""
+class Windows:
+    """Priced windows of many items, made once where they are equal: most of a batch's are."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[Any, ...], PricedWindow] = {}
+
+    def of(self, rows: Sequence[Row[Any]]) -> PricedWindow:
+        """The priced window of an item from its lines, in their order."""
+        key = tuple([(row.rate_id, row.amount, row.num_days) for row in rows])
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = _window(rows)
+        return found
+
+
+def _window(rows: Sequence[Row[Any]]) -> PricedWindow:
     return PricedWindow(
         lines=tuple(
             RateLine(rate_id=str(row.rate_id), price=row.amount, days=row.num_days)

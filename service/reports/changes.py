@@ -60,6 +60,11 @@ def change(past: float, new: float) -> Change:
     )
 
 
+def is_moved(past: float, new: float) -> bool:
+    """Whether `change` calls the difference more than none; NaN is never moved."""
+    return abs(new - past) >= NO_CHANGE_FRACTION * max(abs(past), abs(new)) and past != new
+
+
 def change_of_sums(past: Iterable[float], new: Iterable[float]) -> Change:
     """The change of two sums, each correctly rounded, so that the order of rows does not matter."""
     return change(math.fsum(past), math.fsum(new))

@@ -280,6 +280,8 @@ def costs_at(joined: Joined, rows: Rows) -> list[CostChange]:
 
 def _rows_of(columns: dict[str, Floats], num_rows: int) -> list[dict[str, float | None]]:
     lists = {
-        name: [nullable(number) for number in column.tolist()] for name, column in columns.items()
+        # NaN is the number that is not itself: a call for each would take as long as all else.
+        name: [None if number != number else number for number in column.tolist()]  # noqa: PLR0124
+        for name, column in columns.items()
     }
     return [{name: column[row] for name, column in lists.items()} for row in range(num_rows)]

@@ -10,10 +10,9 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Literal, NamedTuple
 
-import numpy as np
 from msgspec import Struct, structs
 
-from service.reports.changes import change, nullable, relatives
+from service.reports.changes import is_moved
 from service.reports.money import CostStatus, Money, apportion, money, rounded, total
 from service.reports.pricing import PricedWindow, cost, cost_status, mean_price, summed_hours
 
@@ -64,7 +63,15 @@ def cost_change(
     hours of a row changed by less than 1e-8 they count as unchanged, as everywhere in
     comparisons.
     """
-    exact = _exact(pairs)
+    return _change(pairs, _exact(pairs), past_currency, new_currency)
+
+
+def _change(
+    pairs: Sequence[CostPair],
+    exact: "_Exact | None",
+    past_currency: str | None,
+    new_currency: str | None,
+) -> CostChange:
     past_status = _status([pair.past_window for pair in pairs], past_currency)
     new_status = _status([pair.new_window for pair in pairs], new_currency)
     status = _common_status(past_status, new_status, past_currency == new_currency)
@@ -92,11 +99,16 @@ def cost_changes(
     difference, and the effects add up to the difference in each group. The whole's effects are
     the sums of the groups'. Where the whole has no price, each group stands for itself.
     """
+    exacts = [_exact(group) for group in groups]
     everything = [pair for group in groups for pair in group]
-    whole = cost_change(everything, past_currency, new_currency)
-    parts = [cost_change(group, past_currency, new_currency) for group in groups]
-    exacts = [(place, _exact(group)) for place, group in enumerate(groups) if group]
-    known = [(place, exact) for place, exact in exacts if exact is not None]
+    whole = _change(everything, _added(exacts), past_currency, new_currency)
+    parts = [
+        _change(group, exact, past_currency, new_currency)
+        for group, exact in zip(groups, exacts, strict=True)
+    ]
+    known = [
+        (place, exact) for place, exact in enumerate(exacts) if groups[place] and exact is not None
+    ]
     if past_currency is None or whole.past is None or whole.difference is None:
         return whole, parts
     pasts = apportion(
@@ -136,17 +148,26 @@ def _exact(pairs: Sequence[CostPair]) -> _Exact | None:
     groups: dict[tuple[Fraction, Fraction], _Hours] = {}
     for pair in pairs:
         past_price, new_price = mean_price(pair.past_window), mean_price(pair.new_window)
-        hours = change(pair.past_hours, pair.new_hours)
-        if past_price is None or new_price is None or hours.past is None or hours.new is None:
+        past, new = pair.past_hours, pair.new_hours
+        if past_price is None or new_price is None or math.isnan(past) or math.isnan(new):
             return None
         group = groups.setdefault((past_price, new_price), _Hours([], []))
-        group.past.append(hours.past)
-        group.new.append(hours.past if hours.difference == 0 else hours.new)
-    parts = [_effects(*prices, group) for prices, group in groups.items()]
+        group.past.append(past)
+        group.new.append(new if is_moved(past, new) else past)
+    return _added([_effects(*prices, group) for prices, group in groups.items()])
+
+
+def _added(parts: Sequence[_Exact | None]) -> _Exact | None:
+    """The sum; None where a part is."""
+    known = [part for part in parts if part is not None]
+    if len(known) < len(parts):
+        return None
+    if len(known) == 1:
+        return known[0]
     return _Exact(
-        sum((part.past for part in parts), Fraction(0)),
-        sum((part.volume for part in parts), Fraction(0)),
-        sum((part.price for part in parts), Fraction(0)),
+        sum((part.past for part in known), Fraction(0)),
+        sum((part.volume for part in known), Fraction(0)),
+        sum((part.price for part in known), Fraction(0)),
     )
 
 
@@ -157,10 +178,11 @@ class _Hours(NamedTuple):
 
 def _effects(past_price: Fraction, new_price: Fraction, group: _Hours) -> _Exact:
     past_hours, new_hours = summed_hours(group.past), summed_hours(group.new)
+    is_same_price = past_price == new_price
     return _Exact(
         past_hours * past_price,
         (new_hours - past_hours) * past_price,
-        new_hours * (new_price - past_price),
+        Fraction(0) if is_same_price else new_hours * (new_price - past_price),
     )
 
 
@@ -169,12 +191,13 @@ def _priced_change(
 ) -> CostChange:
     """The document of exact sums whose past and difference are shown as given."""
     volume, price = apportion([exact.volume, exact.price], currency, shown_total=difference)
-    relative = relatives(np.array([float(exact.past)]), np.array([float(exact.difference)]))
+    past_cost, moved = float(exact.past), float(exact.difference)
+    relative = moved / abs(past_cost) if past_cost else math.nan
     return CostChange(
         past=money(past, currency),
         new=money(Fraction(past) + Fraction(difference), currency),
         difference=money(difference, currency),
-        relative=nullable(relative[0].item()),
+        relative=relative if math.isfinite(relative) else None,
         volume_effect=money(volume, currency),
         price_effect=money(price, currency),
         status="priced",
@@ -192,7 +215,8 @@ def _sum(amounts: Sequence[Money | None], currency: str) -> Money:
 
 def _status(windows: Sequence[PricedWindow | None], currency: str | None) -> CostStatus:
     """Of a sum: priced if every row is, no_rate if none has a rate, or else partly priced."""
-    found = {cost_status(window) for window in windows}
+    # Of hundreds of rows most have the same window.
+    found = {cost_status(window) for window in set(windows)}
     if currency is None or found <= {CostStatus.NO_RATE}:
         return CostStatus.NO_RATE
     return CostStatus.PRICED if found == {CostStatus.PRICED} else CostStatus.PARTLY_PRICED

@@ -16,6 +16,8 @@ from typing import Annotated
 import iso4217
 from msgspec import Meta, Struct
 
+from service.reports.whole_costs import apportioned, rounded_ratio
+
 _CODE = re.compile(r"[A-Z]{3}", re.ASCII)
 _PRICE = re.compile(r"[0-9]{1,12}(\.[0-9]{1,12})?", re.ASCII)
 
@@ -110,7 +112,10 @@ def parse_price(price: Money) -> Decimal:
 def rounded(amount: Fraction | Decimal, currency: str) -> Decimal:
     """The amount rounded half-even to the currency's minor unit, with exactly its decimals."""
     digits = minor_digits(currency)
-    return from_minor_units(round(Fraction(amount) * 10**digits), digits)
+    # In whole numbers: a comparison shows hundreds of amounts, and fractions take several times as
+    # long for the same digits.
+    numerator, denominator = amount.as_integer_ratio()
+    return from_minor_units(rounded_ratio(numerator * 10**digits, denominator), digits)
 
 
 def money(amount: Fraction | Decimal, currency: str) -> Money:
@@ -140,25 +145,23 @@ def apportion(
     a part of exactly 0 stays 0. Raises ValueError for a total that is not theirs.
     """
     digits = minor_digits(currency)
-    exact = [Fraction(part) * 10**digits for part in parts]
-    exact_total = sum(exact, Fraction(0))
-    shown = round(exact_total if shown_total is None else Fraction(shown_total) * 10**digits)
-    if abs(shown - exact_total) > (2 if exact else 0):
-        parts_total = rounded(exact_total / 10**digits, currency)
+    ratios = [part.as_integer_ratio() for part in parts]
+    common = math.lcm(*(denominator for _, denominator in ratios))
+    # Minor units of each part times `common`, so that nothing is lost
+    exact = [numerator * (common // denominator) * 10**digits for numerator, denominator in ratios]
+    exact_total = sum(exact)
+    if shown_total is None:
+        shown = rounded_ratio(exact_total, common)
+    else:
+        numerator, denominator = shown_total.as_integer_ratio()
+        shown = rounded_ratio(numerator * 10**digits, denominator)
+    if abs(shown * common - exact_total) > (2 * common if exact else 0):
+        parts_total = from_minor_units(rounded_ratio(exact_total, common), digits)
         raise ValueError(
             f"{from_minor_units(shown, digits)} {currency} is not the total of the {len(exact)} "
             f"parts, which add up to {parts_total}"
         )
-    units = [math.floor(part) for part in exact]
-    # what is exactly nothing stays nothing, if any other part can carry the rest
-    carriers = [part for part, amount in enumerate(exact) if amount] or list(range(len(exact)))
-    furthest = sorted(carriers, key=lambda part: units[part] - exact[part])
-    left = shown - sum(units)
-    for turn in range(left):
-        units[furthest[turn % len(furthest)]] += 1
-    if left < 0:
-        units[furthest[-1]] += left
-    return [from_minor_units(unit, digits) for unit in units]
+    return [from_minor_units(unit, digits) for unit in apportioned(exact, common, shown)]
 
 
 def from_minor_units(units: int, digits: int) -> Decimal:

@@ -41,7 +41,7 @@ class RateLine(Struct, frozen=True, kw_only=True):
     days: int
 
 
-class PricedWindow(Struct, frozen=True, kw_only=True):
+class PricedWindow(Struct, frozen=True, kw_only=True, cache_hash=True):
     """The whole window: its days by rate, in the order of each rate's first day."""
 
     lines: tuple[RateLine, ...]

@@ -23,6 +23,7 @@ def rounded_ratio(numerator: int, denominator: int) -> int:
 def apportioned(numerators: Sequence[int], denominator: int, total: int) -> list[int]:
     """The parts over the denominator, each rounded up or down so that they add up to the total."""
     units = [numerator // denominator for numerator in numerators]
+    # What is exactly nothing stays nothing, if any other part can carry the rest.
     carriers = [part for part, numerator in enumerate(numerators) if numerator]
     furthest = sorted(
         carriers or range(len(units)),

@@ -3,7 +3,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.reports.changes import Change, change, change_of_sums, differences, nullable, relatives
+from service.reports.changes import (
+    Change,
+    change,
+    change_of_sums,
+    differences,
+    is_moved,
+    nullable,
+    relatives,
+)
 
 NUMBERS = st.floats(allow_nan=True, allow_infinity=False)
 
@@ -38,6 +46,14 @@ def test_relative_is_null_where_the_past_is_nothing() -> None:
 def test_what_is_not_known_on_a_side_has_no_change() -> None:
     assert change(float("nan"), 5.0) == Change(past=None, new=5.0, difference=None, relative=None)
     assert nullable(float("nan")) is None
+
+
+@given(past=NUMBERS, part=st.sampled_from([0.0, 0.9e-8, -0.9e-8, 1.1e-8, -0.5]), new=NUMBERS)
+def test_what_has_a_difference_has_moved(past: float, part: float, new: float) -> None:
+    for other in (new, past * (1 + part)):
+        difference = change(past, other).difference
+        if difference is not None:
+            assert is_moved(past, other) == (difference != 0)
 
 
 @given(past=NUMBERS, new=NUMBERS)

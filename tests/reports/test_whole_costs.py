@@ -1,5 +1,6 @@
-"""Whole-number money against the fractions of `money` and `pricing`."""
+"""Whole-number money against fractions, written here as the rules are said."""
 
+import math
 from decimal import Decimal
 from fractions import Fraction
 
@@ -30,8 +31,22 @@ def test_digits_of_plain_and_scientific_numbers() -> None:
 
 @given(numerator=WHOLE, denominator=DENOMINATORS)
 def test_ratios_are_rounded_like_money(numerator: int, denominator: int) -> None:
-    cents = rounded(Fraction(numerator, denominator) / 100, "EUR")
-    assert rounded_ratio(numerator, denominator) == int(cents * 100)
+    exact = Fraction(numerator, denominator)
+    assert rounded_ratio(numerator, denominator) == round(exact)
+    assert rounded(exact / 100, "EUR") * 100 == round(exact)
+
+
+def by_fractions(exact: list[Fraction], total: int) -> list[int]:
+    """Each part from its floor; what is left goes to those that are furthest below."""
+    units = [math.floor(part) for part in exact]
+    carriers = [place for place, part in enumerate(exact) if part] or list(range(len(exact)))
+    furthest = sorted(carriers, key=lambda place: units[place] - exact[place])
+    left = total - sum(units)
+    for turn in range(left):
+        units[furthest[turn % len(furthest)]] += 1
+    if left < 0:
+        units[furthest[-1]] += left
+    return units
 
 
 def test_halves_go_to_the_even_side() -> None:
@@ -46,10 +61,18 @@ def test_halves_go_to_the_even_side() -> None:
 def test_parts_add_up_as_in_money(parts: list[int], denominator: int, shift: int) -> None:
     exact = [Fraction(part, denominator) for part in parts]
     total = round(sum(exact)) + shift
-    expected = apportion([part / 100 for part in exact], "EUR", shown_total=Fraction(total) / 100)
+    shown = apportion([part / 100 for part in exact], "EUR", shown_total=Fraction(total) / 100)
     found = apportioned(parts, denominator, total)
     assert sum(found) == total
-    assert [Decimal(units) / 100 for units in found] == expected
+    assert found == by_fractions(exact, total)
+    assert [Decimal(units) / 100 for units in found] == shown
+
+
+@given(parts=st.lists(st.fractions(-(10**6), 10**6, max_denominator=10**4), max_size=4))
+def test_parts_of_unlike_denominators_add_up(parts: list[Fraction]) -> None:
+    total = round(sum(parts, Fraction(0)) * 100)
+    expected = by_fractions([part * 100 for part in parts], total) if parts else []
+    assert [int(amount * 100) for amount in apportion(parts, "EUR")] == expected
 
 
 def test_a_part_of_nothing_stays_nothing_if_another_can_carry_the_rest() -> None:
