@@ -17,15 +17,23 @@ import { t } from "./texts.js";
 
 const LOST = "gpu_hours_lost";
 const NAMES = ["baseline", "candidate"];
-// Repricings are compared by their numbers in the address
-const PRICINGS = ["baseline_pricing", "candidate_pricing"];
+const PRICINGS = NAMES.map((name) => `${name}_pricing`);
 
 const source = byId("source");
 const figure = byId("figure");
 const causes = byId("causes");
 const downloads = downloadMenu(byId("downloads"));
 const sides = Object.fromEntries(
-  NAMES.map((name) => [name, side({ name, schedule: () => source.value || null, chosen: (id) => choose({ [name]: id }) })]),
+  NAMES.map((name) => [
+    name,
+    side({
+      name,
+      schedule: () => source.value || null,
+      // Another batch has pricings of its own
+      chosen: (id) => choose({ [name]: id, [`${name}_pricing`]: null }),
+      priced: (number) => choose({ [`${name}_pricing`]: number }),
+    }),
+  ]),
 );
 let shownChart = null;
 let turn = 0;
@@ -45,10 +53,14 @@ async function begin() {
     schedules.map((one) => h("option", { value: one.slug }, t("compare.schedule_of", { name: one.name }))),
   );
   for (const name of NAMES) byId(name).append(sides[name].element);
-  source.addEventListener("change", () => choose({ schedule: source.value, baseline: null, candidate: null }));
+  source.addEventListener("change", () => choose({ schedule: source.value, baseline: null, candidate: null, baseline_pricing: null, candidate_pricing: null }));
   figure.addEventListener("change", () => choose({ figure: figure.value === LOST ? null : figure.value }));
   causes.addEventListener("change", () => choose({ causes: causes.checked ? "true" : null }));
-  byId("swap").addEventListener("click", () => choose({ baseline: asked().get("candidate"), candidate: asked().get("baseline") }));
+  byId("swap").addEventListener("click", () => {
+    const query = asked();
+    const crossed = [["baseline", "candidate"], ["candidate", "baseline"], PRICINGS, [...PRICINGS].reverse()];
+    choose(Object.fromEntries(crossed.map(([to, from]) => [to, query.get(from)])));
+  });
   onMoved(show);
   await show();
 }
@@ -63,7 +75,7 @@ async function show() {
   causes.checked = query.get("causes") === "true";
   byId("notice").hidden = true;
   try {
-    await Promise.all([sides.baseline.show(baseline), sides.candidate.show(candidate)]);
+    await Promise.all(NAMES.map((name) => sides[name].show(query.get(name), query.get(`${name}_pricing`))));
     const isWhole = Boolean(baseline && candidate);
     byId("choose").hidden = isWhole;
     byId("comparison").hidden = !isWhole;

@@ -3,8 +3,9 @@
 import { get, withQuery } from "./api.js";
 import { isRunning, stateText } from "./batch_parts.js";
 import { h } from "./dom.js";
-import { day, moment } from "./format.js";
+import { count, day, moment } from "./format.js";
 import { picker } from "./picker.js";
+import { may } from "./session.js";
 import { t } from "./texts.js";
 
 const MOST = 200;
@@ -45,10 +46,11 @@ async function runOfDay(schedule, wanted) {
 }
 
 /**
- * One side: a searchable choice, and for a schedule a day. `schedule()`: the slug, or null for
- * batches; `chosen(batchId)` is called at each choice. `{element, show(batchId), redraw()}`.
+ * One side: a searchable choice, for a schedule a day, and which of several pricings counts. `schedule()`:
+ * the slug, or null for batches; `chosen(batchId)` and `priced(number)` are called at each choice.
+ * `{element, show(batchId, pricing)}`.
  */
-export function side({ name, schedule, chosen }) {
+export function side({ name, schedule, chosen, priced }) {
   const choice = picker({
     label: t(`compare.${name}`),
     find: (text) => (schedule() ? findRuns(schedule(), text) : findBatches(text)),
@@ -67,11 +69,23 @@ export function side({ name, schedule, chosen }) {
     chosen(option.value);
   });
 
+  const prices = h("select", { id: `${name}-pricing` });
+  const byPricing = h("div", { class: "field by-pricing", hidden: true }, h("label", { for: prices.id }, t("compare.pricing")), prices);
+  prices.addEventListener("change", () => priced(prices.value === "1" ? null : prices.value));
+
+  async function showPricings(batchId, pricing) {
+    const items = batchId && (await may("costs:read")) ? (await get(`/v1/scenario-batches/${batchId}/pricings`)).items : [];
+    byPricing.hidden = items.length < 2;
+    prices.replaceChildren(...items.map((one) => h("option", { value: one.pricing }, t("compare.pricing_of", { number: count(one.pricing), currency: one.currency ?? "", moment: moment(one.rates_as_of) }))));
+    prices.value = pricing ?? "1";
+  }
+
   return {
-    element: h("div", { class: "side" }, choice.element, byDate),
+    element: h("div", { class: "side" }, choice.element, byDate, byPricing),
     /** What is chosen, by its id; of a schedule, by its run. */
-    async show(batchId) {
+    async show(batchId, pricing) {
       byDate.hidden = !schedule();
+      await showPricings(batchId, pricing);
       if (!batchId) return choice.show(null);
       if (schedule()) {
         const option = (await findRuns(schedule(), "")).find((one) => one.value === batchId);

@@ -1,7 +1,7 @@
 // Which pricing of a batch is shown: that of when it ended, or a later one.
 
 import { setAsked } from "./address.js";
-import { get } from "./api.js";
+import { get, withQuery } from "./api.js";
 import { h } from "./dom.js";
 import { count, moment } from "./format.js";
 import { t } from "./texts.js";
@@ -28,6 +28,10 @@ export async function pricingChoice(batch, chosen) {
     setAsked({ pricing: select.value === "1" ? null : select.value, page: null }, { push: true });
     location.reload();
   });
-  place.append(h("label", { for: "pricing" }, t("results.pricing")), select);
+  // The first one against what is shown, or against the newest where the first is shown
+  const other = shown && shown !== items[0] ? shown : items.at(-1);
+  const compared = withQuery("/compare", { baseline: batch.id, candidate: batch.id, candidate_pricing: other.pricing });
+  const link = h("a", { href: compared }, t("results.compare_pricings", { number: count(other.pricing) }));
+  place.append(h("label", { for: "pricing" }, t("results.pricing")), select, link);
   return { element: place, currency };
 }

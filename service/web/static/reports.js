@@ -85,11 +85,18 @@ async function batchOptions() {
   return [...others, ...ended];
 }
 
+function pricingAsked(name) {
+  const text = asked().get(name);
+  return /^[1-9]\d*$/.test(text ?? "") ? Number(text) : undefined;
+}
+
 async function buildForm() {
   const batches = await batchOptions();
   const seesCosts = await may("costs:read");
   const money = seesCosts
     ? [
+        { pointer: "/pricing", kind: "number", step: 1, min: 1, absent: true },
+        { pointer: "/baseline_pricing", kind: "number", step: 1, min: 1, absent: true },
         { pointer: "/budget/cost_of_loss_per_30_days/amount", kind: "decimal", currency: "/budget/cost_of_loss_per_30_days/currency", name: "budget_amount", absent: true },
         { pointer: "/budget/cost_of_loss_per_30_days/currency", kind: "text", name: "budget_currency", absent: true, list: ["EUR", "USD", "GBP", "CHF"] },
       ]
@@ -110,6 +117,7 @@ async function buildForm() {
   content.show({
     batch_id: asked().get("batch") ?? batches[0]?.[0],
     baseline_batch_id: asked().get("baseline"),
+    ...(seesCosts ? { pricing: pricingAsked("pricing"), baseline_pricing: pricingAsked("baseline_pricing") } : {}),
     report: { language: document.documentElement.lang, movers: 10, remedies: true },
   });
   return content;

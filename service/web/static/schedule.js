@@ -9,6 +9,7 @@ import { occurrenceTable } from "./occurrence_list.js";
 import { showProblem } from "./problems.js";
 import { backfills } from "./schedule_backfills.js";
 import { knownChoices, scheduleForm } from "./schedule_form.js";
+import { repricings } from "./schedule_repricings.js";
 import { runLedger } from "./schedule_runs.js";
 import { may } from "./session.js";
 import { attempt, confirmed, onlyWith, onSubmit } from "./submit.js";
@@ -187,6 +188,7 @@ onMoved(() => {
 try {
   await load();
   ledger = runLedger(byId("runs"), byId("run-filters"), { address: ADDRESS, mayWrite, changed: () => ask("GET", ADDRESS).then((answer) => !asked().has("edit") && take(answer)).catch(showProblem) });
+  repricings(byId("repricing"), byId("repricing-form"), { address: ADDRESS, slug, seesCosts });
   backfills(byId("backfills"), byId("backfill-form"), { address: ADDRESS, mayWrite, began: () => ledger.reload() });
 } catch (problem) {
   showProblem(problem);
