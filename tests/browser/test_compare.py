@@ -4,12 +4,13 @@ import csv
 import io
 import re
 from collections.abc import Iterator
+from uuid import uuid4
 
 import httpx
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from service.cli.http_client import open_client, read
+from service.cli.http_client import open_client, read, submit_batch, wait_for_batch
 from tests.browser.seeded import SLOTS, Seeded
 
 pytestmark = pytest.mark.browser
@@ -144,13 +145,11 @@ def test_a_history_says_what_was_lost_and_why_it_moved(
     page.goto(f"{seeded.url}/history?schedule=nightly&lang=fr")
     place = page.locator("#runs")
     newest, oldest = rows_of(place)
-    assert newest[7:11] == [
-        "169\u202f706",
-        "5\u202f657",
-        "\u22126\u202f302",
-        "356\u202f383,43\u00a0€",
-    ]
-    assert oldest[7:10] == ["176\u202f008", "5\u202f867", ""]
+    # In the schedule's zone, as its ledger shows it
+    assert newest[0] == "dim. 2 juin 2024, 02:00 (UTC+02:00)"
+    assert newest[3:6] == ["169\u202f706", "\u22126\u202f302", "356\u202f383,43\u00a0€"]
+    assert oldest[3:5] == ["176\u202f008", ""]
+    assert (newest[13], oldest[13]) == ("5\u202f657", "5\u202f867")
     expect(place.locator(".causes").first).to_contain_text("Profil\u202f: All-reduce: 80.0 → 100.0")
     charts = page.locator("#charts").get_by_role("img")
     expect(charts).to_have_count(2, timeout=SLOW_MS)
@@ -158,7 +157,54 @@ def test_a_history_says_what_was_lost_and_why_it_moved(
     expect(place.locator("tbody tr").first).to_contain_text("toute l\u2019équipe")
     page.go_back()
     expect(place.locator("tbody tr").first).to_contain_text("prod-h100@2")
+    # Both days count, and the days back are not asked for beside them
+    page.goto(f"{seeded.url}/history?schedule=nightly&from=2024-06-01&to=2024-06-01&window=7d")
+    expect(place.locator("tbody tr")).to_have_count(1)
+    assert rows_of(place)[0][3] == "176\u202f008"
+    expect(page.get_by_label("Premier jour")).to_have_value("2024-06-01")
     page.goto(f"{seeded.url}/history?scenario=one+slow+GPU&lang=en")
     found = read(api, "/v1/loss-history", scenario="one slow GPU")["items"]
     lost = [f"{row['gpu_hours_lost_per_30_days']:,.0f}" for row in reversed(found)]
-    assert [row[7] for row in rows_of(place)] == lost
+    assert [row[3] for row in rows_of(place)] == lost
+
+
+def test_a_batch_is_priced_again_and_its_pricings_are_compared(page: Page, base_url: str) -> None:
+    """One GPU of 8 has 70 % of the speed; the price of 2 was wrong, it is 3."""
+    gpu_type = f"T{uuid4().hex[:8]}"
+    rate = {"gpu_type": gpu_type, "cost_center": None, "valid_from": "2020-01-01", "source": "memo"}
+    price = {"amount": "2.00", "currency": "EUR"}
+    with open_client(base_url) as api:
+        made = api.post("/v1/gpu-hour-rates", json={**rate, "price_per_gpu_hour": price})
+        scenario = {
+            "num_gpus": 8,
+            "load_ms": 30,
+            "compute_ms": 300,
+            "communication": {"kind": "fixed", "allreduce_ms": 80},
+            "slow_groups": [{"count": 1, "speed_fraction": 0.7}],
+        }
+        item = {"custom_id": "a", "scenario": scenario, "pricing": {"gpu_type": gpu_type}}
+        body = {"name": gpu_type, "currency": "EUR", "items": [item]}
+        batch = wait_for_batch(api, submit_batch(api, body, salt=gpu_type), lambda _: None)
+        price = {"amount": "3.00", "currency": "EUR"}
+        api.post(
+            f"/v1/gpu-hour-rates/{made.json()['id']}/corrections",
+            json={"price_per_gpu_hour": price, "reason": "the memo was wrong"},
+            headers={"If-Match": made.headers["ETag"]},
+        ).raise_for_status()
+    page.goto(f"{base_url}/batches/{batch['id']}")
+    page.get_by_role("button", name="Price anew").click()
+    page.get_by_role("dialog").get_by_role("button", name="Price anew").click()
+    page.get_by_role("link", name="Compare the first pricing with no. 2").click()
+    # 30 days of 8 GPUs, of which 128.57 of each 538.57 ms are lost
+    lost = 30 * 24 * 8 * (300 / 0.7 - 300) / (30 + 300 / 0.7 + 80)
+    expect(page.locator("#past-new-hours")).to_contain_text(f"{lost:,.0f} → {lost:,.0f}")
+    expect(page.locator("#price-effect")).to_have_text(f"+€{lost:,.2f}")
+    expect(page.locator("#volume-effect")).to_have_text("€0.00")
+    prices = page.locator("#candidate").get_by_label("Prices")
+    expect(prices).to_have_value("2")
+    prices.select_option("1")
+    expect(page.locator("#price-effect")).to_have_text("€0.00")
+    expect(page).not_to_have_url(re.compile("pricing"))
+    page.go_back()
+    page.get_by_role("button", name="Swap past and new").click()
+    expect(page.locator("#price-effect")).to_have_text(f"\u2212€{lost:,.2f}")

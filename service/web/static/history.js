@@ -10,9 +10,13 @@ import { showProblem } from "./problems.js";
 import { table } from "./table.js";
 import { named, t } from "./texts.js";
 
-const NAMES = ["group_by", "scenario", "profile", "schedule", "window", "step", "pricing", "as_of"];
+const NAMES = ["group_by", "scenario", "profile", "schedule", "window", "from", "to", "step", "pricing", "as_of"];
 const DEFAULTS = { group_by: "scenario", step: "run" };
 const MOST_CHARTS = 6;
+const PAGE_SIZE = 1000;
+// A month of nights of 200 scenarios is 6 000 rows
+const MOST_PAGES = 10;
+const DAY_MS = 86_400_000;
 
 const fields = Object.fromEntries(NAMES.map((name) => [name, byId(name)]));
 let charts = [];
@@ -22,6 +26,8 @@ function showFields() {
   for (const name of NAMES) fields[name].value = asked().get(name) ?? DEFAULTS[name] ?? "";
   if (fields.group_by.selectedIndex < 0) fields.group_by.value = DEFAULTS.group_by;
   fields.scenario.disabled = fields.group_by.value !== "scenario";
+  // Days are counted back from the last one, or begin with the first
+  fields.window.disabled = fields.from.value !== "";
 }
 
 /** What the address asks for and no field can take: it is said, not passed over. */
@@ -36,7 +42,23 @@ function parameters() {
   // A named scenario is a group of its own
   if (given.scenario) given.group_by = "";
   if (given.as_of) given.as_of = new Date(given.as_of).toISOString();
-  return { ...given, page_size: 1000, limit: 1000 };
+  if (given.from) given.window = "";
+  const { to, ...rest } = given;
+  // Here the last day counts, as people say it; in the API it is the day after
+  const until = to ? new Date(Date.parse(to) + DAY_MS).toISOString().slice(0, 10) : "";
+  return { ...rest, until, page_size: PAGE_SIZE, limit: 1000 };
+}
+
+/** All pages, up to so many: the last answer with the rows of all. */
+async function askedHistory(parameters_) {
+  const pages = [];
+  let token = null;
+  do {
+    pages.push(await get(withQuery("/v1/loss-history", { ...parameters_, page_token: token })));
+    token = pages.at(-1).next_page_token;
+  } while (token && pages.length < MOST_PAGES);
+  const rowsOf = (name) => pages.flatMap((one) => one[name]);
+  return { ...pages.at(-1), truncated: pages.some((one) => one.truncated), items: rowsOf("items"), totals: rowsOf("totals") };
 }
 
 function changed(push) {
@@ -64,7 +86,7 @@ async function show() {
   showFields();
   byId("notice").hidden = true;
   try {
-    const answer = await get(withQuery("/v1/loss-history", parameters()));
+    const answer = await askedHistory(parameters());
     if (mine !== turn) return;
     draw(answer);
   } catch (problem) {

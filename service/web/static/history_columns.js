@@ -6,44 +6,50 @@ import { costElement } from "./costs.js";
 import { h } from "./dom.js";
 import { count, day, hours, moment, percent, signedHours } from "./format.js";
 import { t } from "./texts.js";
+import { localTime } from "./wall_time.js";
 
 /** For scenarios (`isTotal` false), or for totals of profiles and teams. */
 export function historyColumns(isTotal) {
-  const own = isTotal ? totalColumns() : scenarioColumns();
   return [
     { key: "when", label: t("compare.head_when"), head: true, cell: whenElement },
-    ...own,
+    ...(isTotal ? [{ key: "profile", label: t("compare.profile"), cell: (row) => row.profile ?? t("compare.whole") }] : scenarioColumns()),
     { key: "lost", label: t("compare.head_month"), num: true, cell: (row) => hours(row.gpu_hours_lost_per_30_days) },
-    { key: "per_day", label: t("compare.head_day"), num: true, cell: (row) => hours(row.gpu_hours_lost_per_day) },
     { key: "change", label: t("compare.difference"), num: true, cell: (row) => changeElement(row.change?.gpu_hours_lost_per_30_days) },
     { key: "cost", label: t("compare.head_money"), num: true, cell: (row) => costElement(row.cost_of_loss_per_30_days, row.cost_status) },
     { key: "cost_change", label: t("compare.cost_difference"), num: true, cell: (row) => moneyChange(row.change?.cost_of_loss_per_30_days, "difference") },
     { key: "volume", label: t("compare.cost_volume_effect"), num: true, cell: (row) => moneyChange(row.change?.cost_of_loss_per_30_days, "volume_effect") },
     { key: "price", label: t("compare.cost_price_effect"), num: true, cell: (row) => moneyChange(row.change?.cost_of_loss_per_30_days, "price_effect") },
+    // Before what only describes a run: a narrower screen shows why it moved
     { key: "causes", label: t("compare.causes"), cell: (row) => whyElement(row.change) },
+    ...(isTotal ? totalFacts() : scenarioFacts()),
+    { key: "per_day", label: t("compare.head_day"), num: true, cell: (row) => hours(row.gpu_hours_lost_per_day) },
+    { key: "batch", label: t("compare.head_batch"), cell: (row) => h("a", { href: `/batches/${row.batch_id}` }, row.batch_name) },
   ];
 }
 
+/** The slot in its own zone, as schedules and reports show it; of a batch by hand, when it was made. */
 function whenElement(row) {
-  const text = row.run ? moment(row.run.scheduled_for) : moment(row.batch_created_at);
+  const text = row.run ? localTime(row.run.local_time) : moment(row.batch_created_at);
   return h("a", { href: row.result_id ? `/results/${row.result_id}` : `/batches/${row.batch_id}` }, text);
 }
 
 function scenarioColumns() {
   return [
     { key: "scenario", label: t("compare.scenario"), cell: (row) => row.scenario },
-    { key: "batch", label: t("compare.head_batch"), cell: (row) => h("a", { href: `/batches/${row.batch_id}` }, row.batch_name) },
     { key: "profile", label: t("compare.profile"), cell: (row) => (row.profile ? `${row.profile}@${row.profile_revision}` : t("compare.inline")) },
+  ];
+}
+
+function scenarioFacts() {
+  return [
     { key: "window", label: t("compare.head_window"), cell: (row) => t("compare.window_of", { from: day(row.start_on), days: count(row.period_days) }) },
     { key: "gpus", label: t("compare.head_gpus"), num: true, cell: (row) => count(row.num_gpus) },
     { key: "efficiency", label: t("compare.head_efficiency"), num: true, cell: (row) => percent(row.efficiency_fraction) },
   ];
 }
 
-function totalColumns() {
+function totalFacts() {
   return [
-    { key: "profile", label: t("compare.profile"), cell: (row) => row.profile ?? t("compare.whole") },
-    { key: "batch", label: t("compare.head_batch"), cell: (row) => h("a", { href: `/batches/${row.batch_id}` }, row.batch_name) },
     { key: "items", label: t("compare.head_items"), num: true, cell: (row) => count(row.items) },
     { key: "fraction", label: t("compare.head_fraction"), num: true, cell: (row) => percent(row.loss_fraction) },
   ];
