@@ -35,6 +35,8 @@ COLUMNS: Final = (
     "items_returned",
     "cost_of_loss_per_30_days",
     "currency",
+    "cost_status",
+    "pricing",
     "volume_effect",
     "price_effect",
     "causes",
@@ -49,6 +51,10 @@ ONE_SIDED: Final = {
     "returned": "with numbers again",
 }
 """What items have numbers in one of two runs only, and how it is said."""
+UNTOLD: Final = (
+    "What moved is told where a report has compared two runs: "
+    "trainard report make BATCH --baseline BATCH."
+)
 
 
 @click.command("history")
@@ -111,7 +117,7 @@ def command(
         return
     rows = [_row(row) for row in [*whole["items"], *whole["totals"]]]
     if chosen == "csv":
-        writer = csv.DictWriter(sys.stdout, COLUMNS, lineterminator="\n")
+        writer = csv.DictWriter(sys.stdout, COLUMNS, lineterminator="\n", extrasaction="ignore")
         writer.writeheader()
         writer.writerows({name: _cell(part) for name, part in row.items()} for row in rows)
         return
@@ -160,9 +166,12 @@ def _row(row: Document) -> Document:
         **{f"items_{kind}": change.get(f"items_{kind}") for kind in ONE_SIDED},
         "cost_of_loss_per_30_days": money.get("amount"),
         "currency": money.get("currency"),
+        "cost_status": row["cost_status"],
+        "pricing": row["pricing"],
         "volume_effect": (cost.get("volume_effect") or {}).get("amount"),
         "price_effect": (cost.get("price_effect") or {}).get("amount"),
         "causes": "; ".join(_cause(cause) for cause in change.get("volume") or []),
+        "is_not_told": change.get("causes_status") == "not_told" and bool(hours.get("difference")),
         "batch_id": row["batch_id"],
         "run_id": run.get("run_id"),
     }
@@ -195,7 +204,8 @@ def _table(whole: Document, rows: Sequence[Document]) -> list[str]:
             f"{row['gpu_hours_lost_per_30_days']:,.0f}",
             _signed(row["gpu_hours_lost_difference"]),
             _percent(row["gpu_hours_lost_relative"]),
-            _money(row["cost_of_loss_per_30_days"], row["currency"]),
+            _money(row["cost_of_loss_per_30_days"], row["currency"])
+            or row["cost_status"].replace("_", " "),
             _money(row["price_effect"], None),
             _text("; ".join(part for part in (_on_one_side(row), row["causes"]) if part)),
         ]
@@ -208,6 +218,7 @@ def _table(whole: Document, rows: Sequence[Document]) -> list[str]:
             if any(map(_on_one_side, rows))
             else []
         ),
+        *([UNTOLD] if any(row["is_not_told"] for row in rows) else []),
         "",
         *_trends(rows),
         *_left_out(whole),

@@ -312,6 +312,7 @@ def _snapshot(
         absent=absent,
         scheduled=scheduled,
         currency=currency,
+        pricing=None if prices is None else prices.number,
     )
     names = Counter((row.name, row.profile_slug) for row in rows)
     names.update(item.known.key for item in absent)
@@ -352,6 +353,6 @@ def _run(
         model_version=row.model_version,
         currency=snapshot.currency,
         window=None if prices is None else prices.windows.get(row.item_id),
-        pricing=None if prices is None else prices.number,
+        pricing=snapshot.pricing,
         scheduled=snapshot.scheduled,
     )

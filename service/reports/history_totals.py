@@ -69,6 +69,7 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     absent: tuple[Absent, ...] = ()
     scheduled: ScheduledRun | None = None
     currency: str | None = None
+    pricing: int | None = None
 
 
 class TotalChange(Struct, frozen=True, kw_only=True):
@@ -120,6 +121,9 @@ class HistoryTotal(Struct, frozen=True, kw_only=True):
     cost_of_loss_per_day: Money | None
     cost_of_loss_per_30_days: Money | None
     cost_status: CostStatus
+    pricing: Annotated[
+        int | None, Meta(description="Number of the pricing shown; null without one.")
+    ]
     model_version: str
     change: TotalChange | None
 
@@ -228,6 +232,7 @@ def _total(group: GroupRun, changed: TotalChange | None, *, withhold: bool) -> H
         cost_of_loss_per_day=a_day.cost,
         cost_of_loss_per_30_days=a_month.cost,
         cost_status=a_month.cost_status,
+        pricing=None if withhold else snapshot.pricing,
         model_version=snapshot.model_version,
         change=changed,
     )

@@ -62,6 +62,9 @@ def test_a_table_shows_change_and_trend(trainard: Program, address: str) -> None
     assert "176,008" in lines[-5] or any("176,008" in line for line in lines)
     assert any(line.startswith("2026-12-01") and "-" in line for line in lines)
     assert lines[-1] == "one  █▁"
+    # Why there is no money, and who would say what moved
+    assert [line.endswith(" no rate") for line in lines if "176,008" in line] == [True]
+    assert "trainard report make BATCH --baseline BATCH." in "".join(lines)
 
 
 def test_csv_and_json_hold_the_numbers(trainard: Program, address: str) -> None:
@@ -76,6 +79,7 @@ def test_csv_and_json_hold_the_numbers(trainard: Program, address: str) -> None:
     assert float(rows[1]["gpu_hours_lost_difference"]) == pytest.approx(lost[1] - lost[0])
     assert [row["batch_id"] for row in rows] == [row["batch_id"] for row in whole["items"]]
     assert (rows[0]["cost_of_loss_per_30_days"], rows[0]["run_id"]) == ("", "")
+    assert [(row["cost_status"], row["pricing"]) for row in rows] == [("no_rate", "1")] * 2
     assert "next_page_token" not in whole
 
 

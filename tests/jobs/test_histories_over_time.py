@@ -185,5 +185,10 @@ def test_runs_of_a_deleted_schedule_are_priced_again_by_its_id(database: Databas
         connection.execute(update(schedule).values(deleted_at=NOW, unique_slug="gone"))
         made = reprice_runs(connection, ACTOR, str(nightly), DECEMBER)
         assert [(run.pricing.pricing, run.pricing.currency) for run in made.items] == [(2, "EUR")]
-        with pytest.raises(NotFoundError):
-            reprice_runs(connection, ACTOR, "nightly", DECEMBER)
+    asked: dict[str, Any] = {"schedule": str(nightly), "group_by": "team"}
+    views = [
+        ask(database, **asked, pricing=which).totals[0].pricing for which in ("first", "newest")
+    ]
+    assert views == [1, 2]
+    with database.write() as connection, pytest.raises(NotFoundError):
+        reprice_runs(connection, ACTOR, "nightly", DECEMBER)
