@@ -17,14 +17,18 @@ WITH_RESULTS = ("succeeded", "partially_failed")
 
 
 def waiting_groups(connection: Connection) -> list[Row[Any]]:
-    """(schedule_id, backfill_id, first_for) of what waits to begin, the oldest first."""
+    """(schedule_id, backfill_id, first_for) of what waits to begin, the oldest first.
+
+    What is no backfill goes before all backfills, whose slots are older: what is left of the
+    team's quota and of its queue is for tonight.
+    """
     c = schedule_run.c
     first = func.min(c.scheduled_for)
     query = (
         select(c.schedule_id, c.backfill_id, first.label("first_for"))
         .where(c.state == "due")
         .group_by(c.schedule_id, c.backfill_id)
-        .order_by(first, c.schedule_id)
+        .order_by(c.backfill_id.is_not(None), first, c.schedule_id)
     )
     return list(connection.execute(query))
 

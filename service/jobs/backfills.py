@@ -56,6 +56,7 @@ def check(
     Where nothing is to run it does not raise: each slot is shown, and why it is left.
     """
     schedule = require(connection, actor, key)
+    _refuse_too_many(connection, schedule)
     definition = definition_of(schedule)
     slots = choose_slots(connection, schedule, body, now)
     chosen = [slot for slot in slots if slot.runs]
@@ -108,13 +109,7 @@ def create(
     run, and `UnavailableError` when too many backfills of the schedule have not ended.
     """
     schedule = require(connection, actor, key, lock=True)
-    unfinished = rows.num_unfinished(connection, schedule.id)
-    if unfinished >= MAX_UNFINISHED:
-        raise UnavailableError(
-            f"{unfinished} backfills of the schedule {schedule.slug!r} have not ended, the limit "
-            f"is {MAX_UNFINISHED}",
-            problem="queue-full",
-        )
+    _refuse_too_many(connection, schedule)
     chosen = _to_run(choose_slots(connection, schedule, body, now))
     backfill_id = uuid_utils.compat.uuid7()
     rows.insert_backfill(
@@ -203,6 +198,16 @@ def cancel(
         after=after,
     )
     return after
+
+
+def _refuse_too_many(connection: Connection, schedule: Row[Any]) -> None:
+    unfinished = rows.num_unfinished(connection, schedule.id)
+    if unfinished >= MAX_UNFINISHED:
+        raise UnavailableError(
+            f"{unfinished} backfills of the schedule {schedule.slug!r} have not ended, the limit "
+            f"is {MAX_UNFINISHED}",
+            problem="queue-full",
+        )
 
 
 def _to_run(slots: Sequence[ChosenSlot]) -> list[ChosenSlot]:

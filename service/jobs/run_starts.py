@@ -35,6 +35,9 @@ from service.settings import Limits
 
 FULL_QUEUE_PAUSE_S: Final = 30
 FAULT_PAUSE_S: Final = 60
+# So much later than others is a run of a backfill tried again: when an hour of quota begins, what
+# comes in its time gets of it first.
+BEHIND_S: Final = 2
 MAX_FAULTS_TOLD: Final = 10
 
 log = structlog.get_logger()
@@ -210,6 +213,8 @@ def _refuse(connection: Connection, seen: Seen, reason: str, now: datetime) -> i
 
 def _postpone(database: Database, seen: Seen, reason: str, pause_s: float, now: datetime) -> int:
     """Let the run wait, and say why; 0: there is nothing more to do with it now."""
+    if seen.backfill_id is not None:
+        pause_s += BEHIND_S
     with database.write() as connection:
         schedule_runs.change_run(
             connection,

@@ -157,6 +157,25 @@ def test_tonight_waits_for_no_backfill(database: Database) -> None:
     ]
 
 
+def test_what_is_left_of_the_quota_is_for_tonight(database: Database) -> None:
+    """However many slots of a backfill are older: a thousand of them would take weeks of hours."""
+    added = add_schedule(database, NOW)
+    create(database)
+    tonight = datetime(2027, 2, 2, 1, 30, tzinfo=UTC)
+    tick(database, tonight)
+    # Where nothing is to be had, what comes in its time is tried again before any backfill.
+    start_due(database, Limits(unfinished_batches=0), tonight)
+    waits = [one.not_before for one in ledger(database, added)]
+    pause = timedelta(seconds=30)
+    assert waits == [tonight + pause + timedelta(seconds=2), *[None] * 4, tonight + pause]
+    later = tonight + timedelta(minutes=1)
+    while start_due(database, Limits(points_per_hour=1), later):
+        pass
+    *past, run = ledger(database, added)
+    assert [one.state for one in (*past, run)] == ["due"] * 5 + ["running"]
+    assert "0 are left of the 1 points" in past[0].reason
+
+
 def test_a_slot_keeps_the_zone_that_it_came_in(database: Database) -> None:
     added = add_schedule(database, NOW)
     made = create(database, last_on=date(2027, 1, 1))
@@ -467,8 +486,10 @@ def test_a_schedule_has_so_many_backfills_at_most(database: Database) -> None:
     add_schedule(database, NOW, cron="0 * * * *")
     for day in range(1, 21):
         create(database, first_on=date(2027, 1, day), last_on=date(2027, 1, day))
-    with pytest.raises(UnavailableError, match="20 backfills of the schedule 'nightly'"):
-        create(database, first_on=date(2027, 1, 21), last_on=date(2027, 1, 21))
+    # A dry run says so too.
+    for attempt in (create, check):
+        with pytest.raises(UnavailableError, match="20 backfills of the schedule 'nightly'"):
+            attempt(database, first_on=date(2027, 1, 21), last_on=date(2027, 1, 21))
 
 
 def test_backfills_are_listed_page_by_page(database: Database) -> None:

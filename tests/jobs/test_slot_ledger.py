@@ -167,6 +167,40 @@ def test_a_service_that_was_down_for_days(database: Database, policy: str) -> No
         )
 
 
+DOWN_OVER: dict[str, tuple[tuple[str, str], list[str], list[str]]] = {
+    "forward": (
+        ("2027-03-26T12:00+01:00", "2027-03-29T12:00+02:00"),
+        ["2027-03-27T02:30:00+01:00", "2027-03-28T03:00:00+02:00", "2027-03-29T02:30:00+02:00"],
+        ["dst_gap"],
+    ),
+    "back": (
+        ("2027-10-29T12:00+02:00", "2027-11-01T12:00+01:00"),
+        ["2027-10-30T02:30:00+02:00", "2027-10-31T02:30:00+02:00", "2027-11-01T02:30:00+01:00"],
+        ["dst_overlap"],
+    ),
+}
+
+
+@pytest.mark.parametrize("night", DOWN_OVER)
+@pytest.mark.parametrize(
+    ("policy", "wanted"), [("skip", "mmm"), ("run_latest", "mmd"), ("run_all", "mdd")]
+)
+def test_a_service_that_was_down_over_a_night_of_change(
+    sqlite_database: Database, night: str, policy: str, wanted: str
+) -> None:
+    (begin, end), slots, codes = DOWN_OVER[night]
+    added = add_schedule(
+        sqlite_database, at(begin), misfire_policy=policy, misfire_max_runs=2, misfire_grace_s=60
+    )
+    assert tick(sqlite_database, at(end)) == 3
+    rows = ledger(sqlite_database, added)
+    assert [row.local_time for row in rows] == slots
+    assert [row.scheduled_for for row in rows] == [at(slot) for slot in slots]
+    assert "".join(row.state[0] for row in rows) == wanted
+    late = ["late_run"] if rows[1].state == "due" else []
+    assert [notice["code"] for notice in rows[1].warnings] == [*codes, *late]
+
+
 def test_of_years_the_newest_slots_are_kept_and_the_rest_is_counted(database: Database) -> None:
     begin = at("2017-01-01T00:00+00:00")
     added = add_schedule(database, begin, cron="*/15 * * * *", zone="UTC", misfire_policy="run_all")
