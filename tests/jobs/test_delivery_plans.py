@@ -113,6 +113,18 @@ def test_a_run_over_its_budget_is_told_whatever_the_rule_is() -> None:
     assert decided(cost, **rule).reason == (
         f"Over budget: 252,000.84{NBSP}EUR lost in 30 days, budget 200,000.00{NBSP}EUR."
     )
+    # Currencies have the digits of their own minor unit: three, or none.
+    for code, lost, budget, shown in (
+        ("KWD", "1353767.491", "900.000", ("1,353,767.491", "900.000")),
+        ("JPY", "1353767", "900", ("1,353,767", "900")),
+    ):
+        amounts = {
+            "cost_of_loss_per_30_days": Money(amount=lost, currency=code),
+            "cost_budget_per_30_days": Money(amount=budget, currency=code),
+        }
+        assert decided(with_budget(**amounts), **rule).reason == (
+            f"Over budget: {shown[0]}{NBSP}{code} lost in 30 days, budget {shown[1]}{NBSP}{code}."
+        )
     partly = with_budget(
         cost_budget_per_30_days=COSTS["cost_budget_per_30_days"],
         priced_cost_per_30_days=COSTS["cost_of_loss_per_30_days"],
