@@ -50,17 +50,29 @@ class Bar(Struct, frozen=True):
 
 
 class Width(Struct, frozen=True):
-    """How wide a chart of a document is drawn: the same for a screen and for a telephone."""
+    """How wide a chart of a document is drawn: the same for a screen and for a telephone.
+
+    `is_stacked`: labels stand above their bars, where beside them they would be cut off.
+    """
 
     name: str
     label: int
     plot: int
     text: int
     font: int
+    is_stacked: bool = False
+
+    @property
+    def left(self) -> int:
+        """What is to the left of the bars."""
+        return 1 if self.is_stacked else self.label + _GAP
 
 
+# Labels are beside the bars of a screen, and begin where they do: they need a gap.
+_GAP = 10
 WIDE = Width("wide", 225, 335, 200, 13)
-NARROW = Width("narrow", 116, 98, 126, 11)
+# As wide as a telephone of 360 pixels shows it, so that letters have their size
+NARROW = Width("narrow", 296, 158, 137, 11, is_stacked=True)
 # Rough widths of letters in the size of the font, as wide fonts have them (DejaVu Sans)
 _SPACES = " \N{NO-BREAK SPACE}\N{NARROW NO-BREAK SPACE}"
 _NARROW_LETTERS = frozenset("iljIft.,:;'|!()[]" + _SPACES)
@@ -79,7 +91,10 @@ _ROWS: Spec = {
 _LIVE_ROWS: Spec = _ROWS | {
     "scale": {"paddingInner": {"expr": "is_narrow ? 0.6 : 0.28"}, "paddingOuter": 0.1}
 }
-_GAP = 10
+_STACKED_ROW = 36
+_STACKED_ROWS: Spec = _ROWS | {"scale": {"paddingInner": 0.6, "paddingOuter": 0.1}}
+# Of a label above its bar, in the size of the font; as much is left free above the first one
+_ABOVE = 1.55
 # A mark stays the same one when its row changes.
 _LIVE: Spec = {"key": {"field": "row"}}
 _LIVE_ENDS = [{"name": "from", "value": 0}, {"name": "to", "value": 1}]
@@ -137,7 +152,11 @@ def bar_chart(
     data: Spec, width: Width | None, *, connected: bool, is_paired: bool, has_intervals: bool
 ) -> Spec:
     """The chart of these rows; of a page where there is no `width`, which it has as parameters."""
-    rows = _ROWS if width else _LIVE_ROWS
+    is_stacked = width is not None and width.is_stacked
+    # A pair has its label in the empty row above it.
+    stacked = _ROWS if is_paired else _STACKED_ROWS
+    rows = _LIVE_ROWS if width is None else stacked if is_stacked else _ROWS
+    step = _PAIRED_ROW if is_paired else _STACKED_ROW if is_stacked else _ROW
     layers = [_bar_layer(rows, is_live=width is None), _zero_line()]
     if connected:
         layers.append(_steps(rows))
@@ -147,14 +166,14 @@ def bar_chart(
     return {
         "$schema": SCHEMA,
         "width": width.plot if width else _LIVE_WIDTH,
-        "height": {"step": _PAIRED_ROW if is_paired else _ROW},
+        "height": {"step": step},
         "background": None,
         # Room for texts is fixed: their size is that of the reader's font, not of the renderer's.
         "autosize": "none",
         "padding": {
-            "left": width.label + _GAP if width else _GAP,
+            "left": width.left if width else _GAP,
             "right": width.text if width else 0,
-            "top": 2,
+            "top": 18 if is_stacked else 2,
             "bottom": 2,
         },
         **({} if width else {"params": [*live_parameters(), *_LIVE_ENDS]}),
@@ -272,14 +291,17 @@ def _intervals(rows: Spec) -> list[Spec]:
 
 def _labels_and_texts(rows: Spec, width: Width | None) -> list[Spec]:
     if width:
+        beside: Spec = {"x": -_GAP, "align": "right"}
+        above: Spec = {"x": 0, "dy": -_ABOVE * width.font, "align": "left"}
+        place = above if width.is_stacked else beside
         return [
-            _text(rows, "label", {"x": -_GAP, "align": "right", "fontSize": width.font}),
+            _text(rows, "label", place | {"fontSize": width.font}),
             _text(rows, "text", {"x": width.plot + _GAP, "align": "left", "fontSize": width.font}),
         ]
     font = {"expr": "font"}
     label = {
         "x": {"expr": f"is_narrow ? 0 : -{_GAP}"},
-        "dy": {"expr": "is_narrow ? -1.55 * font : 0"},
+        "dy": {"expr": f"is_narrow ? -{_ABOVE} * font : 0"},
         "align": {"expr": "is_narrow ? 'left' : 'right'"},
         "limit": {"expr": "label_room"},
         "fontSize": font,

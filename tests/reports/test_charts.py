@@ -1,3 +1,5 @@
+import re
+
 import pytest
 
 from service.reports.charts import (
@@ -62,8 +64,26 @@ def test_the_telephone_gets_the_same_bars_on_less_space() -> None:
         spec["padding"]["left"] + spec["width"] + spec["padding"]["right"]
         for spec in (wide, narrow)
     ]
-    assert sizes == [770, 350]
+    # A telephone of 360 pixels shows 298 of them as they are: letters have their size there.
+    assert sizes == [770, 296]
     assert [row["end"] for row in values(wide)] == [row["end"] for row in values(narrow)]
+
+
+def test_labels_of_the_telephone_stand_above_their_bars() -> None:
+    """Whole, where beside the bars they were cut off; also the first, and those of pairs."""
+    long = "Waiting for an unlucky GPU"
+    rows = [Bar(long, 0.0, 60.0, "60 (60.0%)", "loss"), Bar("", 0.0, 30.0, "30", "new")]
+    specs = [bars(rows, NARROW, is_paired=is_paired) for is_paired in (False, True)]
+    for spec, image in zip(specs, drawn(*specs), strict=True):
+        assert texts(image)[0] == long
+        top = spec["padding"]["top"]
+        (label, *_), *_ = marks(image, "text")
+        found = re.search(r"translate\(0,(-?[\d.]+)\)", label)
+        assert found
+        baseline = float(found[1])
+        left, above, right, _ = span(marks(image, "rect")[0][0])
+        assert -top <= baseline - NARROW.font < baseline < above
+        assert (left, right) == (0, NARROW.plot)
 
 
 def test_a_page_fills_the_same_bars_by_itself() -> None:
