@@ -173,7 +173,7 @@ def bar_chart(
         "padding": {
             "left": width.left if width else _GAP,
             "right": width.text if width else 0,
-            "top": 18 if is_stacked else 2,
+            "top": 20 if is_stacked else 2,
             "bottom": 2,
         },
         **({} if width else {"params": [*live_parameters(), *_LIVE_ENDS]}),
