@@ -68,6 +68,7 @@ function openOne(event, id) {
 }
 
 function readAddress() {
+  byId("of-run").hidden = !asked().has("run");
   for (const name of NAMES) filters[name].value = asked().get(name) ?? "";
 }
 
@@ -113,7 +114,8 @@ list = table(byId("log"), {
   empty: t("deliveries.empty"),
   address: "",
   pageSize: 25,
-  filters: () => Object.fromEntries(NAMES.map((name) => [name, filters[name].value.trim()])),
+  // Of one run only by a link, which can be left again
+  filters: () => ({ ...Object.fromEntries(NAMES.map((name) => [name, filters[name].value.trim()])), run: asked().get("run") }),
   load: ({ pageToken, filters: chosen, pageSize, signal }) => get(withQuery("/v1/deliveries", { ...chosen, page_size: pageSize, page_token: pageToken }), { signal }),
   again: { everyMs: LOOK_MS, when: isMoving },
 });

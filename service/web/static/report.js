@@ -58,6 +58,7 @@ function showFacts() {
     report.baseline_batch_id
       ? h("a", { href: withQuery("/compare", { baseline: report.baseline_batch_id, candidate: report.batch_id }) }, t("reports.comparison"))
       : t("reports.without_baseline"),
+    report.run_id ? h("a", { href: withQuery("/deliveries", { run: report.run_id }) }, t("reports.deliveries")) : null,
     h("span", {}, t("reports.made_by", { name: report.created_by }), " ", momentElement(report.created_at)),
   ].filter(Boolean);
   fill(byId("facts"), parts.flatMap((one, place) => (place ? [" · ", one] : [one])));

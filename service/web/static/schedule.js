@@ -22,6 +22,7 @@ const ADDRESS = `/v1/schedules/${encodeURIComponent(slug)}`;
 let schedule = null;
 let etag = null;
 let content = null;
+let endpoints = new Map();
 let ledger = null;
 
 const mayWrite = await onlyWith("schedules:write", [], byId("permission"));
@@ -29,6 +30,11 @@ const seesCosts = await may("costs:read");
 
 async function load() {
   const answer = await ask("GET", ADDRESS);
+  // By name, as who reads the schedule knows them
+  if (answer.data.deliveries.some((one) => one.kind === "webhook")) {
+    const { items } = await get("/v1/webhook-endpoints?page_size=200");
+    endpoints = new Map(items.map((one) => [one.id, one.name]));
+  }
   take(answer);
   await showOccurrences();
 }
@@ -88,7 +94,7 @@ function budgetText() {
 function deliveriesText() {
   if (!schedule.deliveries.length) return t("schedules.no_deliveries");
   return h("ul", { class: "plain" }, schedule.deliveries.map((one) => {
-    const to = one.kind === "email" ? one.to.join(", ") : one.kind === "directory" ? one.folder : "";
+    const to = { email: () => one.to.join(", "), directory: () => one.folder, webhook: () => endpoints.get(one.endpoint_id) }[one.kind]();
     return h("li", {}, [named("schedules.delivery_", one.kind), to, named("schedules.when_", one.when)].filter(Boolean).join(" · "));
   }));
 }
@@ -107,7 +113,7 @@ async function showForm() {
   byId("edit-schedule").hidden = !isOpen;
   byId("edit").setAttribute("aria-expanded", String(isOpen));
   if (!isOpen) return;
-  content ??= knownChoices().then((choices) => scheduleForm({ isNew: false, seesCosts, isBudgetWithheld: Boolean(schedule.budget_withheld), ...choices }));
+  content ??= knownChoices(ADDRESS, schedule.baseline).then((choices) => scheduleForm({ isNew: false, seesCosts, isBudgetWithheld: Boolean(schedule.budget_withheld), ...choices }));
   try {
     const form = await content;
     fill(byId("schedule-fields"), form.element);

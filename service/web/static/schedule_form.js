@@ -10,7 +10,7 @@ import { clearField, markField } from "./problems.js";
 import { may } from "./session.js";
 import { named, t } from "./texts.js";
 import { twoViews } from "./two_views.js";
-import { cronWords } from "./wall_time.js";
+import { cronWords, localTime } from "./wall_time.js";
 
 const PREVIEW_MS = 350;
 const TIMES = ["/cron", "/zone"];
@@ -27,7 +27,7 @@ function described(one) {
 }
 
 /** What its fields are; a budget of money only for who may see costs. */
-function sections({ isNew, seesCosts, isBudgetWithheld }) {
+function sections({ isNew, seesCosts, isBudgetWithheld, runs }) {
   const money = seesCosts
     ? [
         { pointer: "/budget/cost_of_loss_per_30_days/amount", kind: "decimal", currency: "/budget/cost_of_loss_per_30_days/currency", name: "budget_amount", absent: true },
@@ -52,9 +52,9 @@ function sections({ isNew, seesCosts, isBudgetWithheld }) {
       { pointer: "/concurrency_policy", kind: "select", options: options("concurrency_policy", ["queue", "forbid", "replace"]) },
     ]],
     ["reporting", [
-      { pointer: "/baseline/kind", kind: "select", options: options("baseline", KINDS) },
+      { pointer: "/baseline/kind", kind: "select", options: options("baseline", isNew ? KINDS.filter((kind) => kind !== "run") : KINDS) },
       { pointer: "/baseline/on", kind: "date", absent: true },
-      { pointer: "/baseline/run_id", kind: "text", absent: true },
+      { pointer: "/baseline/run_id", kind: "select", options: [[null, t("schedules.choose_run")], ...runs], absent: true },
       { pointer: "/report/language", kind: "select", options: [["en", t("common.in_en")], ["fr", t("common.in_fr")]] },
       { pointer: "/report/movers", kind: "number", step: 1, min: 1, max: 100, required: true },
       { pointer: "/report/remedies", kind: "check" },
@@ -63,13 +63,20 @@ function sections({ isNew, seesCosts, isBudgetWithheld }) {
   ].map(([name, fields]) => [name, fields.map(described)]);
 }
 
-/** What there is to choose from: `{endpoints, profiles}`, of the first 200 each. */
-export async function knownChoices() {
-  const [endpoints, profiles] = await Promise.all([
+/**
+ * What there is to choose from: `{endpoints, profiles, runs}`, of the first 200 each. `address`: of a schedule
+ * that has runs; `baseline`: what it is compared with now.
+ */
+export async function knownChoices(address = null, baseline = null) {
+  const [endpoints, profiles, runs] = await Promise.all([
     listed("/v1/webhook-endpoints?page_size=200"),
     may("profiles:read").then((is) => (is ? listed("/v1/cluster-profiles?page_size=200") : [])),
+    address ? listed(`${address}/runs?page_size=200`) : [],
   ]);
-  return { endpoints, profiles: profiles.map((one) => one.slug) };
+  const ended = runs.filter((run) => run.report_id).map((run) => [run.id, localTime(run.local_time)]);
+  const chosen = baseline?.run_id;
+  const older = chosen && !ended.some(([id]) => id === chosen) ? [[chosen, chosen]] : [];
+  return { endpoints, profiles: profiles.map((one) => one.slug), runs: [...older, ...ended] };
 }
 
 async function listed(path) {
@@ -78,7 +85,7 @@ async function listed(path) {
 
 /**
  * `{element, read(), show(document)}`; a budget that is withheld is left as it is. `circumstances`:
- * `{isNew, seesCosts, isBudgetWithheld, endpoints, profiles}`, the last two to choose from.
+ * `{isNew, seesCosts, isBudgetWithheld, endpoints, profiles, runs}`, the last three to choose from.
  */
 export function scheduleForm(circumstances) {
   const parts = sections(circumstances).map(([name, fields]) => fieldset(fields, { legend: t(`schedules.part_${name}`) }));

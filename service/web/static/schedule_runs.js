@@ -56,7 +56,10 @@ export function runLedger(place, filterPlace, { address, mayWrite, changed }) {
   }
 
   function reportOf(row) {
-    if (row.report_id) return h("a", { href: `/reports/${row.report_id}` }, t("schedules.report"));
+    if (row.report_id) {
+      const told = { href: withQuery("/deliveries", { run: row.id }), "aria-label": t("schedules.deliveries_of", { slot: localTime(row.local_time) }) };
+      return h("div", {}, h("a", { href: `/reports/${row.report_id}` }, t("schedules.report")), " · ", h("a", told, t("schedules.to_deliveries")));
+    }
     if (mayWrite && ["due", "running"].includes(row.state)) {
       const label = t("schedules.cancel_run", { slot: localTime(row.local_time) });
       return h("button", { type: "button", class: "link", "aria-label": label, onclick: (event) => cancel(event.target, row) }, t("common.cancel"));
