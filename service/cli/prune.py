@@ -163,6 +163,11 @@ def _prune(database: Database, days: int, *, dry_run: bool, compact: bool) -> No
     click.echo(
         f"{old.num_batches} batches with {old.num_points} points ended before {ended_before}"
     )
+    if old.num_needed:
+        click.echo(
+            f"{old.num_needed} more are kept: the next run of a schedule is compared with them, "
+            "or an unfinished run or report reads them"
+        )
     if left:
         click.echo(f"{len(left)} deleted batches have rows left")
     if dry_run:

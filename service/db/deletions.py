@@ -7,7 +7,7 @@ size take the same pages again, and pages moved from the end tear the blocks of 
 `trainard prune --compact` gives the pages back to the disk when somebody wants that.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -47,11 +47,19 @@ def mark_deleted(connection: Connection, batch_id: UUID, *, version: int, now: d
 
 
 def mark_ended_before(
-    connection: Connection, moment: datetime, *, states: Sequence[str], now: datetime
+    connection: Connection,
+    moment: datetime,
+    *,
+    states: Sequence[str],
+    now: datetime,
+    needed: Collection[UUID] = (),
 ) -> list[tuple[UUID, UUID]]:
-    """Hide batches of all teams that ended before the moment; returns their teams and ids."""
+    """Hide batches of all teams that ended before the moment; returns their teams and ids.
+
+    None that is needed.
+    """
     c = scenario_batch.c
-    found = _ended_before(moment, states)
+    found = and_(_ended_before(moment, states), c.id.not_in(needed))
     oldest = select(c.id).where(found).order_by(c.ended_at).limit(BATCHES_PER_MARK)
     marked = connection.execute(
         update(scenario_batch)
@@ -63,12 +71,26 @@ def mark_ended_before(
 
 
 def count_ended_before(
-    connection: Connection, moment: datetime, *, states: Sequence[str]
-) -> tuple[int, int]:
-    """How many batches `mark_ended_before` would hide in all, and how many points they have."""
-    query = select(func.count(), func.coalesce(func.sum(scenario_batch.c.points_total), 0))
-    num_batches, num_points = connection.execute(query.where(_ended_before(moment, states))).one()
-    return num_batches, int(num_points)
+    connection: Connection,
+    moment: datetime,
+    *,
+    states: Sequence[str],
+    needed: Collection[UUID] = (),
+) -> tuple[int, int, int]:
+    """What `mark_ended_before` would hide in all: batches, their points; and how many it keeps."""
+    c = scenario_batch.c
+    old = _ended_before(moment, states)
+    query = select(func.count(), func.coalesce(func.sum(c.points_total), 0))
+    goes = query.where(old, c.id.not_in(needed))
+    num_batches, num_points = connection.execute(goes).one()
+    kept = connection.scalar(select(func.count()).where(old, c.id.in_(needed)))
+    return num_batches, int(num_points), int(kept or 0)
+
+
+def any_ended_before(connection: Connection, moment: datetime, *, states: Sequence[str]) -> bool:
+    """Whether any batch ended before the moment, needed or not."""
+    query = select(scenario_batch.c.id).where(_ended_before(moment, states)).limit(1)
+    return connection.scalar(query) is not None
 
 
 def is_marked(connection: Connection, batch_id: UUID) -> bool:

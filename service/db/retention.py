@@ -1,6 +1,6 @@
 """Counts what is past its time, of one team or of all: nothing here deletes."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -11,7 +11,8 @@ from sqlalchemy import ColumnElement, Connection, Executable, Row, Select, func,
 from service.db.access_tables import audit_chain, audit_event
 from service.db.export_files import ENDED as EXPORT_ENDED
 from service.db.reports import ENDED as REPORT_ENDED
-from service.db.schedule_tables import delivery, report, schedule_run
+from service.db.run_queue import UNFINISHED_RUNS
+from service.db.schedule_tables import delivery, report, schedule, schedule_run
 from service.db.tables import export_file, result_block, scenario_batch
 
 
@@ -23,13 +24,26 @@ class Measure(Struct, frozen=True, kw_only=True):
     oldest_at: datetime | None
 
 
+class OldBatches(Struct, frozen=True, kw_only=True):
+    """Batches past their time; how many of them are of schedules, and how many are kept anyway."""
+
+    measure: Measure
+    of_schedules: int
+    needed: int
+
+
 def old_batches(
-    connection: Connection, before: datetime, states: Sequence[str], team_id: UUID | None
-) -> tuple[Measure, int]:
-    """Batches that ended before then, and how many of them belong to runs of schedules."""
+    connection: Connection,
+    before: datetime,
+    states: Sequence[str],
+    team_id: UUID | None,
+    needed: Collection[UUID],
+) -> OldBatches:
+    """Batches that ended before then, without those that are needed."""
     c = scenario_batch.c
-    old = [c.deleted_at.is_(None), c.ended_at < before, c.state.in_(states)]
-    old += _of_team(c.team_id, team_id)
+    past = [c.deleted_at.is_(None), c.ended_at < before, c.state.in_(states)]
+    past += _of_team(c.team_id, team_id)
+    old = [*past, c.id.not_in(needed)]
     query = select(func.count(), func.min(c.ended_at)).where(*old)
     count, oldest_at = connection.execute(query).one()
     blocks = (
@@ -44,9 +58,40 @@ def old_batches(
         .join(schedule_run, schedule_run.c.batch_id == c.id)
         .where(*old)
     )
+    kept = select(func.count()).where(*past, c.id.in_(needed))
     num_bytes = int(connection.scalar(blocks) or 0) if count else 0
-    measure = Measure(count=count, bytes=num_bytes, oldest_at=oldest_at)
-    return measure, int(connection.scalar(scheduled) or 0) if count else 0
+    return OldBatches(
+        measure=Measure(count=count, bytes=num_bytes, oldest_at=oldest_at),
+        of_schedules=int(connection.scalar(scheduled) or 0) if count else 0,
+        needed=int(connection.scalar(kept) or 0),
+    )
+
+
+def list_schedules(connection: Connection) -> list[Row[Any]]:
+    """The schedules of all teams that are not deleted: `id`, `zone`, `definition`."""
+    c = schedule.c
+    query = select(c.id, c.zone, c.definition).where(c.deleted_at.is_(None))
+    return list(connection.execute(query))
+
+
+def batches_in_use(connection: Connection) -> set[UUID]:
+    """Batches that a run or a report reads which has not ended: its own, and its baseline."""
+    run, past = schedule_run.c, schedule_run.alias("past")
+    making = report.c.state.not_in(REPORT_ENDED)
+    baselines = (
+        select(past.c.batch_id)
+        .join(schedule_run, run.baseline_run_id == past.c.id)
+        .where(run.state.in_(UNFINISHED_RUNS))
+    )
+    found: set[UUID | None] = set()
+    for query in (
+        select(report.c.batch_id).where(making),
+        select(report.c.baseline_batch_id).where(making),
+        select(run.batch_id).where(run.state.in_(UNFINISHED_RUNS)),
+        baselines,
+    ):
+        found.update(connection.scalars(query))
+    return {batch_id for batch_id in found if batch_id is not None}
 
 
 def expired_exports(connection: Connection, now: datetime, team_id: UUID | None) -> Measure:

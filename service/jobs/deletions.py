@@ -16,6 +16,7 @@ from service.jobs import audit, publications
 from service.jobs.actors import Actor
 from service.jobs.batch_documents import TERMINAL_STATES
 from service.jobs.batches import get
+from service.jobs.retention_needs import needed_batches
 from service.jobs.task import Task
 
 __all__ = [
@@ -70,32 +71,44 @@ def mark_expired(
 ) -> int:
     """Delete, as `delete_batch` does, some batches that ended longer ago; returns how many.
 
-    0 days keeps everything. Call it again while it returns more than 0. `command` is the program
-    that the audit trail names; each batch has an event of its own there, so that for ever it can
-    be said what became of one.
+    0 days keeps everything, and what is needed is kept whatever the days. Call it again while it
+    returns more than 0. `command` is the program that the audit trail names; each batch has an
+    event of its own there, so that for ever it can be said what became of one.
     """
     if retention_days == 0:
         return 0
     moment = now - timedelta(days=retention_days)
-    marked = deletions.mark_ended_before(connection, moment, states=TERMINAL_STATES, now=now)
+    if not deletions.any_ended_before(connection, moment, states=TERMINAL_STATES):
+        return 0
+    marked = deletions.mark_ended_before(
+        connection,
+        moment,
+        states=TERMINAL_STATES,
+        now=now,
+        needed=needed_batches(connection),
+    )
     subjects = [(team_id, f"scenario-batch/{batch_id}") for team_id, batch_id in marked]
     audit.record_program(connection, command, action=DELETE, subjects=subjects)
     return len(marked)
 
 
 class Expired(Struct, frozen=True, kw_only=True):
-    """How much a retention would delete."""
+    """How much a retention would delete, and how many batches it keeps because they are needed."""
 
     num_batches: int
     num_points: int
+    num_needed: int
 
 
 def count_expired(connection: Connection, now: datetime, retention_days: int) -> Expired:
     """What `mark_expired` would delete in all."""
-    num_batches, num_points = deletions.count_ended_before(
-        connection, now - timedelta(days=retention_days), states=TERMINAL_STATES
+    num_batches, num_points, num_needed = deletions.count_ended_before(
+        connection,
+        now - timedelta(days=retention_days),
+        states=TERMINAL_STATES,
+        needed=needed_batches(connection),
     )
-    return Expired(num_batches=num_batches, num_points=num_points)
+    return Expired(num_batches=num_batches, num_points=num_points, num_needed=num_needed)
 
 
 def list_left(connection: Connection) -> list[UUID]:

@@ -12,10 +12,11 @@ from msgspec import Meta, Struct
 
 from service.db import deliveries, retention
 from service.db.engine import Connection, Database
-from service.db.retention import Measure
+from service.db.retention import Measure, OldBatches
 from service.jobs import audit, drop_expiry, export_removal, report_retention
 from service.jobs.batch_documents import TERMINAL_STATES
 from service.jobs.pruning import Pruning, prune
+from service.jobs.retention_needs import needed_batches
 from service.settings import Settings
 
 Kept = Literal["batches", "exports", "reports", "deliveries", "delivery_files", "audit_events"]
@@ -50,6 +51,14 @@ class RetentionPolicy(Struct, frozen=True, kw_only=True):
     of_schedules: Annotated[
         int | None, Meta(description="Of the batches, those that belong to runs of schedules.")
     ] = None
+    needed: Annotated[
+        int | None,
+        Meta(
+            description="Batches past their time that are kept, beside those that would go: the "
+            "next run of a schedule is compared with them, or a run or a report that has not ended "
+            "reads them."
+        ),
+    ] = None
 
 
 class RetentionOut(Struct, frozen=True, kw_only=True):
@@ -67,19 +76,21 @@ def policies(
     def old(days: int, measure: Callable[[Connection, datetime, UUID | None], Measure]) -> Measure:
         return measure(connection, now - timedelta(days=days), team_id) if days else NOTHING
 
-    batches, of_schedules = NOTHING, 0
+    batches = OldBatches(measure=NOTHING, of_schedules=0, needed=0)
     if settings.retention_days:
         before = now - timedelta(days=settings.retention_days)
-        batches, of_schedules = retention.old_batches(connection, before, TERMINAL_STATES, team_id)
+        needed = needed_batches(connection)
+        batches = retention.old_batches(connection, before, TERMINAL_STATES, team_id, needed)
     found = [
         _policy(
             "batches",
             "TRAINARD_RETENTION_DAYS",
             settings.retention_days,
             "Batches and their results, counted from when they ended; those of schedules too, "
-            "whose runs and reports stay readable.",
-            batches,
-            of_schedules=of_schedules,
+            "whose runs and reports stay readable. Those that a schedule compares its next run "
+            "with, or that an unfinished run or report reads, are kept.",
+            batches.measure,
+            of_batches=batches,
         ),
         _policy(
             "exports",
@@ -187,7 +198,7 @@ def _policy(
     rule: str,
     measure: Measure,
     *,
-    of_schedules: int | None = None,
+    of_batches: OldBatches | None = None,
 ) -> RetentionPolicy:
     return RetentionPolicy(
         kept=kept,
@@ -197,5 +208,6 @@ def _policy(
         expired=measure.count,
         expired_bytes=measure.bytes,
         oldest_at=measure.oldest_at,
-        of_schedules=of_schedules,
+        of_schedules=None if of_batches is None else of_batches.of_schedules,
+        needed=None if of_batches is None else of_batches.needed,
     )

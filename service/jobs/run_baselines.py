@@ -31,7 +31,7 @@ def find_baseline(
         return _named(connection, run, wanted)
     if isinstance(wanted, DatedRun):
         found = run_queue.newest_with_results(
-            connection, run.schedule_id, until=_end_of(wanted, zone_name), other_than=run.id
+            connection, run.schedule_id, until=end_of(wanted, zone_name), other_than=run.id
         )
         return FoundBaseline(run=found, missing=None if found else "no_run_by_date")
     found = run_queue.newest_with_results(connection, run.schedule_id, before=run.scheduled_for)
@@ -49,7 +49,7 @@ def _named(connection: Connection, run: Row[Any], wanted: NamedRun) -> FoundBase
     return FoundBaseline(missing="named_run_without_results" if is_ours else "named_run_gone")
 
 
-def _end_of(wanted: DatedRun, zone_name: str) -> datetime:
+def end_of(wanted: DatedRun, zone_name: str) -> datetime:
     """The last moment of the day in the zone, as far as the calendar reaches."""
     try:
         midnight = datetime.combine(wanted.on + timedelta(days=1), time(), zone(zone_name))

@@ -7,18 +7,18 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
-from sqlalchemy import func, insert, select
+from sqlalchemy import func, insert, select, update
 
 from service.db.access_tables import audit_event
 from service.db.engine import Database
-from service.db.schedule_tables import delivery, delivery_attempt, report
-from service.db.tables import export_file, export_part, result_block
-from service.jobs import drops, retention
+from service.db.schedule_tables import delivery, delivery_attempt, report, schedule
+from service.db.tables import export_file, export_part, result_block, scenario_batch
+from service.jobs import deletions, drops, retention
 from service.jobs.actors import Actor
 from service.jobs.audit_sealing import seal
 from service.jobs.retention import RetentionPolicy
 from service.settings import Deliveries, Settings
-from tests.jobs.batch_bodies import SIZES, item, run
+from tests.jobs.batch_bodies import SIZES, item, run, submit
 from tests.jobs.slot_runs import a_run, a_schedule, ended
 
 ACTOR = Actor()
@@ -183,6 +183,94 @@ def test_what_is_past_its_time_is_counted_and_nothing_goes(database: Database) -
     assert counts(told(database, EVERYTHING, OTHER_TEAM)) == {}
     assert counts(told(database, EVERYTHING, ACTOR.team_id)) == counts(found)
     assert len(ids(database, report)) == 3
+
+
+def nights(
+    database: Database, *days: float, baseline: dict[str, Any] | None
+) -> tuple[UUID, list[UUID], list[UUID]]:
+    """A schedule with a run so many days ago each: its id, its runs and their batches."""
+    nightly = a_schedule(database, uuid4().hex)
+    batches = [ended_batch(database, day) for day in days]
+    runs = [
+        a_run(database, nightly, f"{ago(day).date()}T02:30", batch_id)
+        for day, batch_id in zip(days, batches, strict=True)
+    ]
+    compare_with(database, nightly, baseline)
+    return nightly, runs, batches
+
+
+def compare_with(database: Database, schedule_id: UUID, baseline: dict[str, Any] | None) -> None:
+    with database.write() as connection:
+        connection.execute(
+            update(schedule)
+            .where(schedule.c.id == schedule_id)
+            .values(definition={"baseline": baseline})
+        )
+
+
+def ended_batch(database: Database, days: float) -> UUID:
+    """A batch that ended so many days ago; nothing of it was computed."""
+    batch_id = submit(database, item()).id
+    with database.write() as connection:
+        c = scenario_batch.c
+        values = {"state": "succeeded", "ended_at": ago(days)}
+        connection.execute(update(scenario_batch).where(c.id == batch_id).values(**values))
+    return batch_id
+
+
+def deleted(database: Database, days: int) -> set[UUID]:
+    """The batches that a retention of so many days hides, having told how many they are."""
+    settings = Settings(retention_days=days, delivery_retention_days=0)
+    shown = told(database, settings)["batches"]
+    with database.read() as connection:
+        counted = deletions.count_expired(connection, NOW, days)
+    assert (counted.num_batches, counted.num_needed) == (shown.expired, shown.needed)
+    gone = 0
+    with database.write() as connection:
+        while marked := deletions.mark_expired(connection, NOW, days):
+            gone += marked
+    assert gone == shown.expired
+    assert counts(told(database, settings)) == {}
+    assert told(database, settings)["batches"].needed == shown.needed
+    with database.read() as connection:
+        c = scenario_batch.c
+        return set(connection.scalars(select(c.id).where(c.deleted_at.is_not(None))))
+
+
+def test_what_the_next_run_is_compared_with_stays(database: Database) -> None:
+    _, _, previous = nights(database, 300, 200, 150, baseline={"kind": "previous"})
+    named, runs, by_name = nights(database, 300, 200, 150, baseline=None)
+    compare_with(database, named, {"kind": "run", "run_id": str(runs[0])})
+    on = str(ago(180).date())
+    _, _, by_date = nights(database, 300, 200, 150, baseline={"kind": "date", "on": on})
+    _, _, alone = nights(database, 150, baseline=None)
+    over, _, of_deleted = nights(database, 150, baseline={"kind": "previous"})
+    with database.write() as connection:
+        values = {"deleted_at": NOW, "unique_slug": str(over)}
+        connection.execute(update(schedule).where(schedule.c.id == over).values(**values))
+    assert deleted(database, 100) == {
+        *previous[:2],
+        *by_name[1:],
+        by_date[0],
+        by_date[2],
+        *alone,
+        *of_deleted,
+    }
+    with database.read() as connection:
+        found = retention.policies(connection, EVERYTHING, NOW, OTHER_TEAM).policies[0]
+    assert (found.expired, found.needed) == (0, 0)
+
+
+def test_what_a_run_or_a_report_still_reads_stays(database: Database) -> None:
+    nightly, (past, *_), (_, *others) = nights(database, 300, 250, 150, baseline=None)
+    own, of_report, its_baseline, done = (ended_batch(database, 200) for _ in range(4))
+    running: dict[str, Any] = {"state": "reporting", "baseline_run_id": past}
+    a_run(database, nightly, "2027-03-01T02:30", own, **running)
+    common = {"name": "r", "settings": {}}
+    both = {"batch_id": of_report, "baseline_batch_id": its_baseline}
+    add(database, report, state="queued", **common, **both)
+    add(database, report, state="succeeded", batch_id=done, ended_at=NOW, **common)
+    assert deleted(database, 100) == {*others, done}
 
 
 def test_sealed_events_are_counted(database: Database) -> None:
