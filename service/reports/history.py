@@ -283,7 +283,8 @@ def _change(
     past: Run, new: Run, told: Told, keys: Mapping[str, RateKey], *, withhold: bool
 ) -> HistoryChange:
     pair = cost_pair(past, new)
-    moved = bool(ideal_changed(_columns(past)[IDEAL], _columns(new)[IDEAL])[0])
+    before, after = columns_of([past]), columns_of([new])
+    moved = bool(ideal_changed(before[IDEAL], after[IDEAL])[0])
     hours = change(pair.past_hours, pair.new_hours)
     error, sampling = _error(past, new, hours)
     cost = withheld_change() if withhold else cost_change([pair], past.currency, new.currency)
@@ -295,7 +296,7 @@ def _change(
         sampling=sampling,
         cost_of_loss_per_30_days=cost,
         ideal_changed=moved,
-        lost_split=lost_split(lost_splits(_columns(past), _columns(new))) if moved else None,
+        lost_split=lost_split(lost_splits(before, after)) if moved else None,
         profile_revision_changed=past.profile_revision != new.profile_revision,
         model_version_changed=past.model_version != new.model_version,
         window_overlaps=past.start_on < _end_on(new) and new.start_on < _end_on(past),
@@ -324,13 +325,13 @@ def _cost(gpu_hours: float, run: Run, *, withhold: bool) -> Cost:
     return priced(gpu_hours, run.window, run.currency)
 
 
-def _columns(run: Run) -> dict[str, Floats]:
-    """One row of 30 days."""
+def columns_of(runs: Sequence[Run]) -> dict[str, Floats]:
+    """(runs,) each what the split of a loss is made from, on 30 days."""
     return {
-        LOST: np.array([per_days(run, run.gpu_hours_lost, MONTH_DAYS)]),
-        AVAILABLE: np.array([per_days(run, run.gpu_hours_available, MONTH_DAYS)]),
-        NOT_USEFUL: np.array([per_days(run, run.gpu_hours_not_useful, MONTH_DAYS)]),
-        IDEAL: np.array([run.ideal_step_ms]),
+        LOST: np.array([per_days(run, run.gpu_hours_lost, MONTH_DAYS) for run in runs]),
+        AVAILABLE: np.array([per_days(run, run.gpu_hours_available, MONTH_DAYS) for run in runs]),
+        NOT_USEFUL: np.array([per_days(run, run.gpu_hours_not_useful, MONTH_DAYS) for run in runs]),
+        IDEAL: np.array([run.ideal_step_ms for run in runs]),
     }
 
 

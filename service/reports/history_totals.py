@@ -25,10 +25,11 @@ from service.reports.history import (
     ScheduledRun,
     Told,
     causes_between,
+    columns_of,
     cost_pair,
     per_days,
 )
-from service.reports.ideals import ideal_changed
+from service.reports.ideals import LostSplit, ideal_changed, lost_split, lost_splits
 from service.reports.loss_report import RateChange, VolumeCause
 from service.reports.money import CostStatus, Money, money
 from service.reports.pairing import Known, PairedUp, paired_up
@@ -90,6 +91,9 @@ class TotalChange(Struct, frozen=True, kw_only=True):
     gpu_hours_lost_per_30_days: Change
     cost_of_loss_per_30_days: CostChange
     ideal_changed: Annotated[bool, Meta(description="Of any item.")]
+    lost_split: Annotated[
+        LostSplit | None, Meta(description="Sums over the items; null where no ideal changed.")
+    ]
     model_version_changed: bool
     causes_status: CausesStatus
     volume: Annotated[
@@ -268,7 +272,9 @@ def _change(
     causes = [causes_between(one, other, told) for one, other in both]
     known = [cause for cause in causes if cause is not None]
     is_told = len(known) == len(causes)
-    ideals = [np.array([run.ideal_step_ms for run in side]) for side in zip(*both, strict=True)]
+    sides = [run for run, _ in both], [run for _, run in both]
+    ideals = [np.array([run.ideal_step_ms for run in side]) for side in sides]
+    moved = bool(ideal_changed(*ideals).any())
     return TotalChange(
         previous_batch_id=past.snapshot.batch_id,
         items_compared=len(both),
@@ -278,7 +284,8 @@ def _change(
         items_returned=_num_runs(other for _, other in found.pairs) - len(both),
         gpu_hours_lost_per_30_days=hours,
         cost_of_loss_per_30_days=money_change,
-        ideal_changed=bool(ideals and ideal_changed(*ideals).any()),
+        ideal_changed=moved,
+        lost_split=lost_split(lost_splits(*map(columns_of, sides))) if moved else None,
         model_version_changed=past.snapshot.model_version != new.snapshot.model_version,
         causes_status="told" if is_told else "not_told",
         volume=summed(known, hours.difference or 0.0) if is_told else None,

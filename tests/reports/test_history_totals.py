@@ -165,6 +165,35 @@ def absent(name: str, custom_id: str | None = None, profile: str | None = "prod"
     return Absent(known=Known(name, profile, custom_id or name))
 
 
+def test_a_moved_ideal_is_split_over_the_items() -> None:
+    """By hand, A X / (I + X): of 1000 held one excess of 100 beside 400 stays, the ideal shrinks.
+
+    The other item loses more beside the same ideal, which is all excess.
+    """
+    past = a_night(
+        1,
+        a_run(1, "a", 200.0, ideal_step_ms=400.0, gpu_hours_not_useful=500.0),
+        a_run(1, "b", 100.0),
+    )
+    new = a_night(
+        2,
+        a_run(2, "a", 250.0, ideal_step_ms=300.0, gpu_hours_not_useful=490.0),
+        a_run(2, "b", 130.0),
+    )
+    change = totals(past, new)[1].change
+    assert change is not None
+    assert change.ideal_changed
+    assert change.lost_split is not None
+    assert change.lost_split.gpu_hours_available == pytest.approx(0.0)
+    assert change.lost_split.gpu_hours_ideal == pytest.approx(50.0)
+    assert change.lost_split.gpu_hours_excess == pytest.approx(30.0)
+    assert change.lost_split.gpu_hours_not_useful == pytest.approx(-10.0 + 60.0)
+    assert change.gpu_hours_lost_per_30_days.difference == pytest.approx(80.0)
+    same = totals(past, a_night(2, a_run(2, "b", 130.0)))[1].change
+    assert same is not None
+    assert (same.ideal_changed, same.lost_split) == (False, None)
+
+
 def test_items_without_numbers_neither_came_nor_went() -> None:
     past = a_night(1, a_run(1, "a", 1.0), a_run(1, "b", 2.0), absent=(absent("c"), absent("d")))
     new = a_night(2, a_run(2, "a", 1.0), a_run(2, "c", 4.0), absent=(absent("b"),))
