@@ -22,6 +22,7 @@ from service.reports.report_view import (
     volume_reason,
     with_numbers,
 )
+from service.reports.volume import MONTH_DAYS
 
 MAX_BARS = 12
 
@@ -116,7 +117,10 @@ def items_figure(report: LossReport, words: Words) -> Figure | None:
 
 
 def items_table(report: LossReport, words: Words) -> Table:
-    """Up to 50 items, those that lose most first, then those without numbers."""
+    """Up to 50 items, those that lose most first, then those without numbers.
+
+    Loss and cost are of each item's window; what moved is compared on 30 days.
+    """
     ordered = [*with_numbers(report), *(i for i in report.items if i.gpu_hours_lost is None)]
     heads = [
         TableHead(words.say("item"), "text"),
@@ -125,7 +129,7 @@ def items_table(report: LossReport, words: Words) -> Table:
         TableHead(words.say("efficiency")),
         TableHead(words.say("lost")),
         TableHead(words.say("range")),
-        TableHead(words.say("difference")),
+        TableHead(words.say("difference_30")),
         TableHead(words.say("cost")),
         TableHead(words.say("method"), "text"),
     ]
@@ -264,10 +268,16 @@ def _item_row(words: Words, item: ReportItem) -> list[Cell]:
             mark="strong",
         ),
         _range(words, item),
-        difference(words, item.change.difference if item.change else None, error),
+        difference(words, item.change.difference if item.change else None, _error_30(item)),
         money(words, item.cost_of_loss, item.cost_status.value),
         Cell(words.name("method", item.method)) if item.method else none,
     ]
+
+
+def _error_30(item: ReportItem) -> float | None:
+    """The standard error on 30 days, as the change is."""
+    error = item.gpu_hours_lost_se
+    return error and error * MONTH_DAYS / item.period_days
 
 
 def _range(words: Words, item: ReportItem) -> Cell:

@@ -210,8 +210,10 @@ class ReportItem(Struct, frozen=True, kw_only=True):
     cost_of_loss_per_30_days: Money | None
     cost_status: CostStatus
     unpriced_days: int | None
-    change: Change | None
-    cost_change: CostChange | None
+    change: Annotated[
+        Change | None, Meta(description="Of the GPU-hours lost on 30 days, whatever the window.")
+    ]
+    cost_change: Annotated[CostChange | None, Meta(description="Likewise on 30 days.")]
     volume: list[VolumeCause]
     rates: list[RateChange]
     gpu_type: str | None

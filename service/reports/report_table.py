@@ -108,12 +108,8 @@ def table_columns(report: LossReport) -> tuple[TableColumn, ...]:
         ),
         _money("cost_of_loss", "Of the window.", lambda item: item.cost_of_loss),
         _money("cost_of_loss_per_30_days", "On 30 days.", lambda i: i.cost_of_loss_per_30_days),
-        _money("past_cost_of_loss", "Of the baseline.", _past_cost),
-        _money(
-            "difference_cost_of_loss",
-            "Less the baseline's.",
-            _cost_difference,
-        ),
+        _money("past_cost_of_loss_per_30_days", "Of the baseline.", _past_cost),
+        _money("difference_cost_of_loss_per_30_days", "Less the baseline's.", _cost_difference),
         _text("currency", "ISO 4217 code of the money.", _currency),
         _text("cost_status", "Why there is money or none.", lambda item: item.cost_status.value),
         _number(

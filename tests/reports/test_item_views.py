@@ -1,3 +1,4 @@
+import pytest
 from msgspec import structs
 
 from service.reports import item_views
@@ -31,6 +32,23 @@ def test_losers_have_their_range() -> None:
     assert lost is not None
     assert (first.low, first.high) == (0.93 * lost, 1.08 * lost)
     assert [entry.tone for entry in figure.legend] == ["loss", "range"]
+
+
+def test_changes_of_items_are_said_to_be_of_30_days() -> None:
+    """Beside a loss of the item's own window, which may be a week."""
+    first = loss_reports.realistic().items[0]
+    assert first.change is not None
+    week = structs.replace(first, period_days=7, gpu_hours_lost=1000.25, gpu_hours_lost_se=4.0)
+    report = structs.replace(loss_reports.realistic(), items=[week])
+    table = item_views.items_table(report, ENGLISH)
+    heads = [head.text for head in table.heads]
+    row = dict(zip(heads, table.rows[0], strict=True))
+    assert row["Lost"].text == "1,000"
+    # ± 4 GPU-hours in 7 days are ± 17 in 30: the last digit is not known.
+    assert first.change.difference == pytest.approx(20_885, abs=0.5)
+    assert row["Difference in 30 days"].text == "+20,880"
+    french = item_views.items_table(report, words("fr"))
+    assert "Écart sur 30 jours" in [head.text for head in french.heads]
 
 
 def test_a_loss_without_what_is_held_has_no_share() -> None:

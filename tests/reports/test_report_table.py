@@ -71,8 +71,8 @@ def test_rows_say_what_they_belong_to() -> None:
     assert rows[0]["report_id"] == str(report.report_id)
     assert rows[0]["name"] == "H100 production"
     assert (rows[0]["currency"], rows[0]["cost_of_loss"]) == ("EUR", "376798.52")
-    assert rows[0]["past_cost_of_loss"] == "321627.56"
-    assert rows[0]["difference_cost_of_loss"] == "55170.96"
+    assert rows[0]["past_cost_of_loss_per_30_days"] == "321627.56"
+    assert rows[0]["difference_cost_of_loss_per_30_days"] == "55170.96"
     assert (rows[-1]["missing"], rows[-1]["gpu_hours_lost"], rows[-1]["currency"]) == (
         "failed",
         "",
