@@ -38,7 +38,7 @@ def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def has_ended(found: dict[str, Any]) -> bool:
-    return found["state"] != "running"
+    return bool(found["state"] != "running")
 
 
 def describe(found: dict[str, Any]) -> str:

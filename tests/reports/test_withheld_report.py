@@ -1,12 +1,17 @@
 import json
+from typing import Any
 
+import msgspec
 import pytest
 from msgspec import structs
 
-from service.reports.loss_report import BudgetOutcome, ReportNotice
+from service.reports.language import LANGUAGES
+from service.reports.loss_report import BudgetOutcome, LossReport, ReportNotice
 from service.reports.money import Money
+from service.reports.report_formats import FORMATS
 from service.reports.report_notices import notice
 from service.reports.report_table import report_json
+from service.reports.report_text import report_text
 from service.reports.withheld_report import withheld_budget, without_costs
 from tests.reports import loss_reports
 
@@ -30,6 +35,62 @@ def test_no_amount_price_or_rate_is_left() -> None:
         "failed_points",
         "a_code_of_tomorrow",
     ]
+
+
+def at_other_prices(found: Any) -> Any:
+    """The same document where other rates, and fewer of them, price other days."""
+    if isinstance(found, list):
+        return [at_other_prices(one) for one in found]
+    if not isinstance(found, dict):
+        return found
+    if found.keys() == {"amount", "currency"}:
+        return {"amount": "7.77", "currency": found["currency"]}
+    other: dict[str, Any] = {
+        "rates": [],
+        "rate_ids": ["0199c0de-0000-7000-8000-0000000000b9"],
+        "rates_as_of": "2027-02-03T04:05:06Z",
+        "pricing": 3,
+        "cost_status": "partly_priced",
+        "past_status": "no_rate",
+        "cost_of_loss": None,
+        "cost_of_loss_per_30_days": None,
+        "cost_per_30_days": None,
+        "unpriced_days": 17,
+        "items_unpriced": 2,
+        "price_days": [
+            {"first_on": "2026-12-01", "days": 30, "rate_id": None, "price_per_gpu_hour": None}
+        ],
+    }
+    kept = {name: at_other_prices(value) for name, value in found.items()}
+    return kept | {name: value for name, value in other.items() if name in found}
+
+
+def test_what_is_seen_without_money_does_not_depend_on_prices() -> None:
+    """Not by what stands there, nor by what does not, in any format or language."""
+    report = loss_reports.realistic()
+    assert report.budget is not None
+    assert report.budget.status == "over"
+    over_by_money = structs.replace(report.budget, gpu_hours_budget_per_30_days=1e9)
+    plain = json.loads(report_json(structs.replace(report, budget=over_by_money)))
+    report = msgspec.convert(plain, LossReport)
+    other = msgspec.convert(at_other_prices(plain), LossReport)
+    assert other.budget is not None
+    kept = [*report.reproduce.commands[:-1], f"{report.reproduce.commands[-1]} --pricing 3"]
+    other = structs.replace(
+        other,
+        budget=structs.replace(other.budget, status="unknown", reason_unknown="no_rate"),
+        warnings=[notice("unpriced_days", days=17, items=2, names="a, b"), *other.warnings],
+        reproduce=structs.replace(other.reproduce, commands=kept),
+    )
+    seen, again = without_costs(report), without_costs(other)
+    assert report_json(report) != report_json(other)
+    assert report_json(seen) == report_json(again)
+    for language in LANGUAGES:
+        assert report_text(seen, language) == report_text(again, language)
+    for name in ("csv", "focus"):
+        written = [FORMATS[name].write(one, "en") for one in (report, other, seen, again)]
+        assert written[0] != written[1]
+        assert written[2] == written[3]
 
 
 def test_gpu_hours_stay_as_they_are() -> None:
