@@ -62,7 +62,7 @@ COMMANDS = {
     "import-rates": Entry("import_rates", "Store dated GPU-hour rates from a CSV file."),
     "backup": Entry("backup", "Copy the embedded database into one file while it serves."),
     "restore": Entry("restore", "Put a copy in the place of the embedded database."),
-    "webhook": Entry("webhook", "Make, list, rotate, try and delete webhook endpoints."),
+    "webhook": Entry("webhook", "Make, list, change, rotate, try and delete webhook endpoints."),
     "delivery": Entry("delivery", "List, show, repeat and call off deliveries."),
     "key": Entry("key", "Make, list and revoke API keys."),
     "team": Entry("team", "Make, list and change teams."),
