@@ -104,7 +104,16 @@ def _show_policies(database: Database, settings: Settings) -> None:
         Heading("oldest", words=True),
     ]
     click.echo(text_table(headings, [_cells(policy) for policy in found.policies]))
+    _tell_needed(sum(policy.needed or 0 for policy in found.policies))
     click.echo("dry run: nothing is deleted")
+
+
+def _tell_needed(number: int) -> None:
+    if number:
+        click.echo(
+            f"{number} old batches are kept: the next run of a schedule is compared with them, "
+            "or an unfinished run or report reads them"
+        )
 
 
 def _cells(policy: RetentionPolicy) -> list[str]:
@@ -142,7 +151,7 @@ def _prune_others(
         click.echo("dry run: nothing is deleted")
         return
     if "reports" in what:
-        report_retention.delete_expired(database, now, days)
+        report_retention.delete_expired(database, now, days, command=COMMAND)
     if "deliveries" in what:
         retention.delete_deliveries(database, now, days, command=COMMAND)
     if "exports" in what:
@@ -163,11 +172,7 @@ def _prune(database: Database, days: int, *, dry_run: bool, compact: bool) -> No
     click.echo(
         f"{old.num_batches} batches with {old.num_points} points ended before {ended_before}"
     )
-    if old.num_needed:
-        click.echo(
-            f"{old.num_needed} more are kept: the next run of a schedule is compared with them, "
-            "or an unfinished run or report reads them"
-        )
+    _tell_needed(old.num_needed)
     if left:
         click.echo(f"{len(left)} deleted batches have rows left")
     if dry_run:

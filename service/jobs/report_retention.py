@@ -34,10 +34,13 @@ def expired(connection: Connection, now: datetime, days: int) -> Expired:
     return Expired(reports=count, bytes=num_bytes, oldest_at=oldest_at)
 
 
-def delete_expired(database: Database, now: datetime, days: int) -> int:
+def delete_expired(
+    database: Database, now: datetime, days: int, *, command: str = audit.RETENTION
+) -> int:
     """Delete reports that ended more than so many days ago, a few at a time; how many.
 
     Runs keep what the ledger says of them, and batches their results. 0 days: nothing.
+    `command` is the program that the audit trail names.
     """
     if not days:
         return 0
@@ -49,7 +52,7 @@ def delete_expired(database: Database, now: datetime, days: int) -> int:
                 connection, moment, limit=PER_STEP
             ),
             per_step=PER_STEP,
-            command=audit.RETENTION,
+            command=command,
             action=ACTION,
             subject="reports",
             told=f"reports that ended before {moment.isoformat()}",

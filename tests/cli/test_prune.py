@@ -5,6 +5,7 @@ from uuid import uuid4
 from sqlalchemy import func, insert, select, update
 
 from service.db import migrate
+from service.db.access_tables import audit_event
 from service.db.engine import Database
 from service.db.schedule_tables import report
 from service.db.tables import result_block, scenario_batch
@@ -52,6 +53,30 @@ def test_old_batches_are_pruned(trainard: Program, tmp_path: Path) -> None:
     assert "2 batches with 30 points" in pruned.stdout
     assert num_rows(database) == (1, 1)
     assert "0 batches with 0 points" in trainard(*call).stdout
+    database.close()
+
+
+def test_what_an_unfinished_report_reads_is_kept(trainard: Program, tmp_path: Path) -> None:
+    database = fill(tmp_path)
+    with database.write() as connection:
+        c = scenario_batch.c
+        oldest = connection.scalars(select(c.id).order_by(c.ended_at)).first()
+        connection.execute(
+            insert(report).values(
+                id=uuid4(),
+                team_id=DEFAULT_TEAM_ID,
+                created_by="test",
+                state="queued",
+                name="r",
+                batch_id=oldest,
+                settings={},
+            )
+        )
+    pruned = trainard("prune", "--older-than", "400", "--database-url", URL)
+    assert pruned.returncode == 0, pruned.stderr
+    assert pruned.stdout.startswith("1 batches with 15 points ended before")
+    assert "\n1 old batches are kept: " in pruned.stdout
+    assert num_rows(database) == (2, 2)
     database.close()
 
 
@@ -117,6 +142,9 @@ def test_other_things_are_pruned_by_name(trainard: Program, tmp_path: Path) -> N
     assert pruned.returncode == 0, pruned.stderr
     with database.read() as connection:
         assert connection.scalar(select(func.count()).select_from(report)) == 1
+        c = audit_event.c
+        told = select(c.actor).where(c.action == "prune_reports")
+        assert [actor.split(":")[-1] for actor in connection.scalars(told)] == ["prune"]
     assert num_rows(database) == (3, 3)
     # What has a time of its own needs no days.
     assert trainard("prune", "--what", "exports", "--database-url", URL).returncode == 0
