@@ -1,5 +1,7 @@
 """Items, profiles, movers and remedies of a report: their charts and tables."""
 
+from collections.abc import Callable
+
 from service.reports.charts import Bar
 from service.reports.headline_view import past_name
 from service.reports.language import Words
@@ -69,6 +71,7 @@ def movers_table(report: LossReport, words: Words) -> Table | None:
         TableHead(words.say("cost_difference")),
         TableHead(words.say("main_cause"), "text"),
     ]
+    why_none = _no_money(report)
     rows = [
         [
             _name_cell(words, mover.name, mover.custom_id, mover.profile, mover.kind),
@@ -76,7 +79,7 @@ def movers_table(report: LossReport, words: Words) -> Table | None:
             Cell(hours(words, mover.new_gpu_hours_lost_per_30_days)),
             difference(words, mover.difference_per_30_days),
             Cell(percent(words, mover.relative, signed=True)),
-            money(words, mover.cost_difference_per_30_days, _no_money(report), signed=True),
+            money(words, mover.cost_difference_per_30_days, why_none(mover), signed=True),
             volume_reason(words, mover.main_cause)
             if mover.main_cause
             else Cell(words.say("none"), mark="quiet"),
@@ -348,6 +351,18 @@ def _legend(words: Words, tones: dict[str, str], rows: list[Bar]) -> list[Legend
     return [Legend(tone, words.say(f"legend_{key}")) for tone, key in tones.items() if tone in used]
 
 
-def _no_money(report: LossReport) -> str:
-    """Why a cost is missing where its row does not say it."""
-    return "withheld" if is_withheld(report) else "no_rate"
+def _no_money(report: LossReport) -> Callable[[Mover], str]:
+    """Why the cost of a mover is not known: it does not say it itself."""
+    items = {item.custom_id: item for item in report.items}
+
+    def status(mover: Mover) -> str:
+        item = items.get(mover.custom_id)
+        if is_withheld(report):
+            return "withheld"
+        if mover.kind == "changed" and item is not None and item.cost_change is not None:
+            return str(item.cost_change.status)
+        if mover.kind in {"appeared", "returned"} and item is not None:
+            return item.cost_status.value
+        return "no_rate" if report.batch.currency is None else "not_computed"
+
+    return status

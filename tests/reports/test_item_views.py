@@ -3,6 +3,9 @@ from msgspec import structs
 
 from service.reports import item_views
 from service.reports.language import words
+from service.reports.loss_report import LossReport
+from service.reports.money import CostStatus
+from service.reports.withheld_report import without_costs
 from tests.reports import loss_reports
 
 ENGLISH = words("en")
@@ -20,6 +23,28 @@ def test_movers_go_to_both_sides() -> None:
     assert figure.description == (
         "Largest change: H100 production with +20,885 GPU-hours in 30 days."
     )
+
+
+def test_a_mover_without_a_cost_says_why() -> None:
+    report = loss_reports.realistic()
+    mover, item = report.movers[0], report.items[0]
+    assert mover.custom_id == item.custom_id
+    assert item.cost_change is not None
+    differ = structs.replace(item.cost_change, difference=None, status="currencies_differ")
+    item = structs.replace(item, cost_change=differ, cost_status=CostStatus.PARTLY_PRICED)
+    bare = structs.replace(mover, cost_difference_per_30_days=None)
+    movers = [bare, *(structs.replace(bare, kind=kind) for kind in ("appeared", "gone"))]
+    report = structs.replace(report, items=[item], movers=movers)
+    free = structs.replace(report, batch=structs.replace(report.batch, currency=None))
+
+    def said(one: LossReport) -> list[str]:
+        table = item_views.movers_table(one, ENGLISH)
+        assert table is not None
+        return [row[5].text for row in table.rows]
+
+    assert said(report) == ["currencies differ", "some days have no rate", "not computed"]
+    assert said(free)[2] == "no rate"
+    assert set(said(without_costs(report))) == {"withheld"}
 
 
 def test_losers_have_their_range() -> None:
