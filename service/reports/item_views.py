@@ -2,7 +2,9 @@
 
 from collections.abc import Callable
 
-from service.reports.charts import Bar
+from msgspec import structs
+
+from service.reports.charts import Bar, Tone
 from service.reports.headline_view import past_name
 from service.reports.language import Words
 from service.reports.loss_report import LossReport, Mover, ProfileLoss, ReportItem, ReportRemedy
@@ -27,6 +29,8 @@ from service.reports.report_view import (
 from service.reports.volume import MONTH_DAYS
 
 MAX_BARS = 12
+# Kinds of movers that one side has, but without numbers: nobody knows what they lose there.
+WITHOUT_NUMBERS = ("failed", "returned")
 
 
 def movers_figure(report: LossReport, words: Words) -> Figure | None:
@@ -40,7 +44,7 @@ def movers_figure(report: LossReport, words: Words) -> Figure | None:
             0.0,
             mover.difference_per_30_days,
             _mover_text(words, mover),
-            "loss" if mover.difference_per_30_days > 0 else "gain",
+            _tone(mover),
         )
         for mover in movers
     ]
@@ -53,7 +57,7 @@ def movers_figure(report: LossReport, words: Words) -> Figure | None:
             name=label(first.name, first.custom_id),
             hours=words.numbers.signed_hours(first.difference_per_30_days),
         ),
-        _legend(words, {"loss": "worse", "gain": "better"}, rows),
+        _legend(words, {"loss": "worse", "gain": "better", "nominal": "one_side"}, rows),
         rows,
     )
 
@@ -77,9 +81,12 @@ def movers_table(report: LossReport, words: Words) -> Table | None:
             _name_cell(words, mover.name, mover.custom_id, mover.profile, mover.kind),
             Cell(hours(words, mover.past_gpu_hours_lost_per_30_days)),
             Cell(hours(words, mover.new_gpu_hours_lost_per_30_days)),
-            difference(words, mover.difference_per_30_days),
+            _unjudged(mover, difference(words, mover.difference_per_30_days)),
             Cell(percent(words, mover.relative, signed=True)),
-            money(words, mover.cost_difference_per_30_days, why_none(mover), signed=True),
+            _unjudged(
+                mover,
+                money(words, mover.cost_difference_per_30_days, why_none(mover), signed=True),
+            ),
             volume_reason(words, mover.main_cause)
             if mover.main_cause
             else Cell(words.say("none"), mark="quiet"),
@@ -298,6 +305,19 @@ def _profiles(report: LossReport) -> list[ProfileLoss]:
 
 def _profile_name(words: Words, row: ProfileLoss) -> str:
     return row.profile or words.say("without_profile")
+
+
+def _tone(mover: Mover) -> Tone:
+    """Better or worse; that an item has no numbers is neither."""
+    if mover.kind in WITHOUT_NUMBERS:
+        return "nominal"
+    return "loss" if mover.difference_per_30_days > 0 else "gain"
+
+
+def _unjudged(mover: Mover, cell: Cell) -> Cell:
+    """The cell without its colour, where one side has no numbers."""
+    is_marked = cell.mark in {"worse", "better"} and mover.kind in WITHOUT_NUMBERS
+    return structs.replace(cell, mark="") if is_marked else cell
 
 
 def _mover_text(words: Words, mover: Mover) -> str:

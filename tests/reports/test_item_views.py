@@ -25,6 +25,29 @@ def test_movers_go_to_both_sides() -> None:
     )
 
 
+def test_an_item_that_has_failed_has_not_become_better() -> None:
+    report = loss_reports.realistic()
+    gain = next(mover for mover in report.movers if mover.difference_per_30_days < 0)
+    kinds = ("changed", "gone", "failed", "returned")
+    movers = [structs.replace(gain, kind=kind) for kind in kinds]
+    report = structs.replace(report, movers=movers)
+    figure = item_views.movers_figure(report, ENGLISH)
+    table = item_views.movers_table(report, ENGLISH)
+    assert figure is not None
+    assert table is not None
+    assert [bar.tone for bar in figure.bars] == ["gain", "gain", "nominal", "nominal"]
+    assert [entry.text for entry in figure.legend] == [
+        "less is lost",
+        "without numbers on one side",
+    ]
+    assert [(row[3].mark, row[5].mark) for row in table.rows] == [
+        ("better", "better"),
+        ("better", "better"),
+        ("", ""),
+        ("", ""),
+    ]
+
+
 def test_a_mover_without_a_cost_says_why() -> None:
     report = loss_reports.realistic()
     mover, item = report.movers[0], report.items[0]
