@@ -11,6 +11,7 @@ import { t } from "./texts.js";
 const MOST = 200;
 const SHOWN = 30;
 const LONGEST = 200;
+const DAY_MS = 86_400_000;
 
 /** Batches whose name holds the text, the newest first; where there are none, new ones whose id does. */
 async function findBatches(text) {
@@ -27,11 +28,15 @@ export function batchOption(batch) {
   return { value: batch.id, text: batch.name, hint };
 }
 
-/** Runs that have a batch, the newest first. */
+/** Runs that have a batch, the newest first; the first `SHOWN` that hold the text. */
 async function findRuns(schedule, text) {
-  const { items } = await get(withQuery(`/v1/schedules/${encodeURIComponent(schedule)}/runs`, { page_size: MOST }));
-  const found = items.filter((run) => run.batch_id && run.batch && !isRunning(run.batch)).map(runOption);
+  const found = await knownRuns(schedule);
   return found.filter((one) => `${one.text} ${one.hint}`.toLowerCase().includes(text.toLowerCase())).slice(0, SHOWN);
+}
+
+async function knownRuns(schedule) {
+  const { items } = await get(withQuery(`/v1/schedules/${encodeURIComponent(schedule)}/runs`, { page_size: MOST }));
+  return items.filter(hasResults).map(runOption);
 }
 
 function runOption(run) {
@@ -39,10 +44,17 @@ function runOption(run) {
   return { value: run.batch_id, text: moment(run.scheduled_for, zone), hint: `${run.local_time.slice(0, 10)} · ${zone}` };
 }
 
-/** The newest run of the schedule until the end of that day in its zone, as an option; or null. */
+/** The newest run with results until the end of that day in its zone, as an option; or null. */
 async function runOfDay(schedule, wanted) {
-  const options = await findRuns(schedule, "");
-  return options.find((option) => option.hint.slice(0, 10) <= wanted) ?? null;
+  // No zone is a day from UTC: what is after that day there is left out below
+  const before = new Date(Date.parse(wanted) + 2 * DAY_MS).toISOString();
+  const { items } = await get(withQuery(`/v1/schedules/${encodeURIComponent(schedule)}/runs`, { page_size: MOST, scheduled_before: before }));
+  const run = items.find((one) => hasResults(one) && one.local_time.slice(0, 10) <= wanted);
+  return run ? runOption(run) : null;
+}
+
+function hasResults(run) {
+  return run.batch_id && run.batch && !isRunning(run.batch);
 }
 
 /**
@@ -88,7 +100,7 @@ export function side({ name, schedule, chosen, priced }) {
       await showPricings(batchId, pricing);
       if (!batchId) return choice.show(null);
       if (schedule()) {
-        const option = (await findRuns(schedule(), "")).find((one) => one.value === batchId);
+        const option = (await knownRuns(schedule())).find((one) => one.value === batchId);
         if (option) return choice.show(option);
       }
       return choice.show(batchOption(await get(`/v1/scenario-batches/${batchId}`)));
