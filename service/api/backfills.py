@@ -65,7 +65,8 @@ class BackfillQuery(Struct, frozen=True, kw_only=True):
         description=f"At most {MAX_SLOTS} slots, none of them in the future. A slot that is run "
         "again keeps its run id; the batch and the report of the earlier attempt stay. The "
         "schedule's concurrency policy is not asked. While the schedule is paused nothing begins. "
-        "Where no slot is to run the answer is 422; `validate_only` lists them and why.",
+        "Where no slot is to run the answer is 422; `validate_only` lists them and why. So it is "
+        "where the batch would be refused, such as for a profile that was archived.",
         tag=TAG,
         path=SchedulePath,
         body=BackfillIn,
@@ -102,7 +103,7 @@ async def create_backfill(request: ApiRequest) -> ApiResponse:
         )
 
     def create(connection: Connection) -> Created:
-        backfill = backfills.create(connection, actor, key, document, now)
+        backfill = backfills.create(connection, actor, key, document, limits=limits, now=now)
         return Created(
             document=backfill,
             status=202,

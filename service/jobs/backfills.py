@@ -28,7 +28,7 @@ from service.jobs.batches import NUM_CORES
 from service.jobs.new_runs import first_day, new_run
 from service.jobs.page_tokens import make_token, read_token
 from service.jobs.run_documents import EarlierAttempt
-from service.jobs.run_plans import SlotToPlan, plan_run
+from service.jobs.run_plans import RunPlan, SlotToPlan, plan_run
 from service.jobs.runs import cancel_runs, require_any
 from service.jobs.schedule_actors import schedule_actor
 from service.jobs.schedule_views import definition_of
@@ -51,13 +51,12 @@ def check(
     limits: Limits,
     now: datetime,
 ) -> BackfillPlanOut:
-    """What `create` would do, and what it would take; raises as it does, and for the batch.
+    """What `create` would do, and what it would take; raises as it does.
 
     Where nothing is to run it does not raise: each slot is shown, and why it is left.
     """
     schedule = require(connection, actor, key)
     _refuse_too_many(connection, schedule)
-    definition = definition_of(schedule)
     slots = choose_slots(connection, schedule, body, now)
     chosen = [slot for slot in slots if slot.runs]
     left = points_left(connection, schedule_actor(schedule.team_id, schedule.slug), limits)
@@ -74,18 +73,7 @@ def check(
             held=_held(schedule),
             warnings=[Notice(pointer=nothing.pointer, code=nothing.code, detail=nothing.detail)],
         )
-    slot = chosen[-1].slot
-    planned = plan_run(
-        connection,
-        schedule,
-        definition,
-        SlotToPlan(
-            team_id=schedule.team_id,
-            scheduled_for=slot.at,
-            start_on=first_day(slot, definition),
-        ),
-        limits,
-    )
+    planned = _plan_newest(connection, schedule, chosen, limits)
     points = planned.plan.num_points
     return BackfillPlanOut(
         slots=[slot.shown() for slot in slots],
@@ -101,16 +89,24 @@ def check(
 
 
 def create(
-    connection: Connection, actor: Actor, key: str, body: BackfillIn, now: datetime
+    connection: Connection,
+    actor: Actor,
+    key: str,
+    body: BackfillIn,
+    *,
+    limits: Limits,
+    now: datetime,
 ) -> BackfillOut:
     """Write the backfill and its runs.
 
-    Raises `NotFoundError`, `InvalidError` when the days cannot be taken or nothing of them is to
-    run, and `UnavailableError` when too many backfills of the schedule have not ended.
+    Raises `NotFoundError`, `InvalidError` when the days cannot be taken, nothing of them is to run
+    or the batch would be refused, and `UnavailableError` when too many backfills of the schedule
+    have not ended.
     """
     schedule = require(connection, actor, key, lock=True)
     _refuse_too_many(connection, schedule)
     chosen = _to_run(choose_slots(connection, schedule, body, now))
+    _plan_newest(connection, schedule, chosen, limits)
     backfill_id = uuid_utils.compat.uuid7()
     rows.insert_backfill(
         connection,
@@ -198,6 +194,19 @@ def cancel(
         after=after,
     )
     return after
+
+
+def _plan_newest(
+    connection: Connection, schedule: Row[Any], chosen: Sequence[ChosenSlot], limits: Limits
+) -> RunPlan:
+    """What the run of the newest slot would be; raises `InvalidError` with the batch's faults."""
+    slot, definition = chosen[-1].slot, definition_of(schedule)
+    wanted = SlotToPlan(
+        team_id=schedule.team_id,
+        scheduled_for=slot.at,
+        start_on=first_day(slot, definition),
+    )
+    return plan_run(connection, schedule, definition, wanted, limits)
 
 
 def _refuse_too_many(connection: Connection, schedule: Row[Any]) -> None:

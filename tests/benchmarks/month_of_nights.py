@@ -14,7 +14,7 @@ from service.jobs.actors import DEFAULT_TEAM_ID, Actor
 from service.jobs.backfill_documents import BackfillIn, BackfillOut
 from service.jobs.runtime import Runtime
 from service.jobs.schedule_documents import ScheduleIn
-from service.settings import Settings
+from service.settings import Limits, Settings
 
 NUM_ITEMS = 200
 FIRST_ON, LAST_ON = date(2026, 10, 1), date(2026, 10, 30)
@@ -78,7 +78,9 @@ def fill(
         begin = time.perf_counter()
         body = BackfillIn(first_on=first_on, last_on=last_on, max_running=max_running)
         with database.write() as connection:
-            made = backfills.create(connection, Actor(), SLUG, body, datetime.now(UTC))
+            made = backfills.create(
+                connection, Actor(), SLUG, body, limits=Limits(), now=datetime.now(UTC)
+            )
         runtime.wake()
         while True:
             with database.read() as connection:

@@ -26,13 +26,14 @@ from tests.jobs.ledger_bodies import LIMITS, add_schedule, change, ledger, settl
 NOW = datetime(2027, 2, 1, 12, tzinfo=UTC)
 ACTOR = Actor(name="ada")
 JANUARY: dict[str, Any] = {"first_on": date(2027, 1, 1), "last_on": date(2027, 1, 31)}
+GONE = {"custom_id": "a", "profile": "nowhere"}
 FIVE: dict[str, Any] = {"first_on": date(2027, 1, 1), "last_on": date(2027, 1, 5)}
 
 
 def create(database: Database, now: datetime = NOW, **body: Any) -> BackfillOut:
     with database.write() as connection:
         document = BackfillIn(**{**FIVE, **body})
-        return backfills.create(connection, ACTOR, "nightly", document, now)
+        return backfills.create(connection, ACTOR, "nightly", document, limits=LIMITS, now=now)
 
 
 def check(database: Database, limits: Limits = LIMITS, **body: Any) -> BackfillPlanOut:
@@ -312,11 +313,13 @@ def test_a_dry_run_estimates_points_and_time(database: Database) -> None:
     )
 
 
-def test_a_dry_run_tells_the_faults_of_the_batch(database: Database) -> None:
-    add_schedule(database, NOW, batch={"items": [{"custom_id": "a", "profile": "nowhere"}]})
-    with pytest.raises(InvalidError) as error:
-        check(database)
-    assert fault_of(error)[:2] == ("/items/0/profile", "unknown_profile")
+def test_a_batch_that_is_refused_is_told_before_anything_is_run(database: Database) -> None:
+    added = add_schedule(database, NOW, batch={"items": [GONE]})
+    for attempt in (check, create):
+        with pytest.raises(InvalidError) as error:
+            attempt(database)
+        assert fault_of(error)[:2] == ("/items/0/profile", "unknown_profile")
+    assert ledger(database, added) == []
 
 
 @pytest.mark.parametrize(
@@ -469,13 +472,13 @@ def test_runs_are_delivered_only_when_asked(database: Database, deliver: bool) -
 
 
 def test_a_refused_batch_of_a_backfill_tells_nobody(database: Database) -> None:
-    added = add_schedule(
-        database,
-        NOW,
-        batch={"items": [{"custom_id": "a", "profile": "nowhere"}]},
-        deliveries=[{"kind": "directory", "folder": "nightly"}],
-    )
+    added = add_schedule(database, NOW, deliveries=[{"kind": "directory", "folder": "nightly"}])
     create(database, last_on=date(2027, 1, 1))
+    # Meanwhile its profile goes.
+    with database.read() as connection:
+        definition = slot_ledger.find_schedule(connection, added).definition
+    batch = {**definition["batch"], "items": [GONE]}
+    change(database, added, definition={**definition, "batch": batch})
     begin(database)
     assert ledger(database, added)[0].state == "failed"
     with database.read() as connection:

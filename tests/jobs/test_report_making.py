@@ -240,7 +240,7 @@ def test_a_backfill_of_one_schedule_holds_up_no_other(database: Database) -> Non
     )
     days = BackfillIn(first_on=date(2026, 12, 1), last_on=date(2026, 12, 10), max_running=10)
     with database.write() as connection:
-        backfills.create(connection, ACTOR, "a-night", days, BEGUN)
+        backfills.create(connection, ACTOR, "a-night", days, limits=LIMITS, now=BEGUN)
     computed(database)
     with database.write() as connection:
         runs.run_now(connection, ACTOR, "b-other", BEGUN)
