@@ -86,9 +86,11 @@ def command(
             _show_policies(database, settings)
             return
         if "batches" in what and days is not None:
-            _prune(database, days, dry_run=dry_run, compact=compact)
+            _prune(database, days, dry_run=dry_run)
         _prune_others(database, settings, days or 0, what=what, dry_run=dry_run)
         seal(database)
+        if not dry_run:
+            _free(database, compact=compact)
     if not dry_run:
         click.echo(f"done: {without_password(url)}")
 
@@ -163,7 +165,7 @@ def _prune_others(
             pass
 
 
-def _prune(database: Database, days: int, *, dry_run: bool, compact: bool) -> None:
+def _prune(database: Database, days: int, *, dry_run: bool) -> None:
     now = datetime.now(UTC)
     with database.read() as connection:
         old = deletions.count_expired(connection, now, days)
@@ -179,6 +181,10 @@ def _prune(database: Database, days: int, *, dry_run: bool, compact: bool) -> No
         click.echo("dry run: nothing is deleted")
         return
     _delete(database, now, days)
+
+
+def _free(database: Database, *, compact: bool) -> None:
+    """Whatever was deleted: its pages are free for what comes next, or for the disk."""
     if compact:
         deletions.compact(database)
     free_mb = deletions.free_mb(database)

@@ -2,7 +2,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from uuid import uuid4
 
-from sqlalchemy import func, insert, select, update
+from sqlalchemy import func, insert, select, text, update
 
 from service.db import migrate
 from service.db.access_tables import audit_event
@@ -114,7 +114,7 @@ def test_a_dry_run_shows_every_policy(trainard: Program, tmp_path: Path) -> None
 def test_other_things_are_pruned_by_name(trainard: Program, tmp_path: Path) -> None:
     database = fill(tmp_path)
     with database.write() as connection:
-        for days in (200, 10):
+        for days, size in ((200, 2_000_000), (10, 1)):
             connection.execute(
                 insert(report).values(
                     id=uuid4(),
@@ -124,7 +124,7 @@ def test_other_things_are_pruned_by_name(trainard: Program, tmp_path: Path) -> N
                     name="r",
                     batch_id=uuid4(),
                     settings={},
-                    document=b"x",
+                    document=b"x" * size,
                     ended_at=datetime.now(UTC) - timedelta(days=days),
                 )
             )
@@ -133,14 +133,17 @@ def test_other_things_are_pruned_by_name(trainard: Program, tmp_path: Path) -> N
     checked = trainard(*call, "--dry-run")
     assert checked.stdout.splitlines() == [
         "0 exports, 0.0 MB",
-        "1 reports, 0.0 MB",
+        "1 reports, 2.0 MB",
         "0 deliveries, 0.0 MB",
         "0 delivery files, 0.0 MB",
         "dry run: nothing is deleted",
     ]
-    pruned = trainard(*call)
+    pruned = trainard(*call, "--compact")
     assert pruned.returncode == 0, pruned.stderr
+    # Not only what batches leave is given back to the disk.
+    assert "of the file are free" not in pruned.stdout
     with database.read() as connection:
+        assert connection.scalar(text("PRAGMA freelist_count")) == 0
         assert connection.scalar(select(func.count()).select_from(report)) == 1
         c = audit_event.c
         told = select(c.actor).where(c.action == "prune_reports")
