@@ -1,9 +1,11 @@
+from datetime import date
+
 import pytest
 from msgspec import structs
 
 from service.reports.budget_view import budget_view
 from service.reports.changes import change
-from service.reports.headline_view import headline_view, past_name
+from service.reports.headline_view import about, headline_view, past_name
 from service.reports.language import words
 from service.reports.loss_report import BudgetOutcome
 from service.reports.money import CostStatus, Money
@@ -17,6 +19,19 @@ MINUS = "\N{MINUS SIGN}"
 
 def euros(amount: str) -> Money:
     return Money(amount=amount, currency="EUR")
+
+
+def test_windows_begin_where_the_items_do() -> None:
+    """Not where the batch does: each item may say a day of its own."""
+    report = loss_reports.realistic()
+    later = structs.replace(report.items[0], start_on=date(2027, 1, 1))
+    both = structs.replace(report, items=[later, report.items[1]])
+    assert about(both, ENGLISH)[1] == "loss windows 30 days, the first from 1 Dec 2026"
+    alone = structs.replace(report, items=[later])
+    assert about(alone, words("fr"))[1].endswith("30 jours à partir du 1er janv. 2027")
+    week = structs.replace(later, period_days=7)
+    lengths = structs.replace(report, items=[later, week])
+    assert about(lengths, ENGLISH)[1] == "loss window of several lengths from 1 Jan 2027"
 
 
 def test_what_rose_is_worse_and_what_fell_is_better() -> None:

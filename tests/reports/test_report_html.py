@@ -1,7 +1,6 @@
 import json
 import re
 from base64 import b64encode
-from datetime import date
 from hashlib import sha256
 from html.parser import HTMLParser
 
@@ -262,18 +261,6 @@ def test_variants_of_what_is_there() -> None:
     assert "The GPU-hours are those of the run before. What the price did to" in text
     assert "the prices are those" not in text
     assert "No warnings about the numbers; those about costs are withheld." in text
-
-
-def test_windows_begin_where_the_items_do() -> None:
-    """Not where the batch does: each item may say a day of its own."""
-    report = loss_reports.realistic()
-    later = structs.replace(report.items[0], start_on=date(2027, 1, 1))
-    both = structs.replace(report, items=[later, report.items[1]])
-    assert (
-        "loss windows 30 days, the first from 1 Dec 2026" in outline(report_html(both, "en")).text
-    )
-    alone = outline(report_html(structs.replace(report, items=[later]), "fr")).text
-    assert "30 jours à partir du 1er janv. 2027" in alone
 
 
 def test_the_head_says_that_there_is_something_to_know(
