@@ -9,6 +9,7 @@ import { showProblem } from "./problems.js";
 import { named, t } from "./texts.js";
 
 const LOOK_MS = 1500;
+const PRESSED = "a[href], button, summary, pre";
 
 /**
  * `{show(id, {focus})}`: null hides it; it looks again while something may become of the delivery.
@@ -19,11 +20,16 @@ export function deliveryDetail({ scopes, endpoints, changed }) {
   const place = byId("delivery-content");
   let wanted = null;
   let state = null;
+  let drawn = null;
   let timer = null;
 
   async function show(id, { focus = false } = {}) {
     clearTimeout(timer);
-    if (id !== wanted) state = null;
+    if (id !== wanted) {
+      state = null;
+      drawn = null;
+      fill(place);
+    }
     wanted = id;
     section.hidden = !id;
     if (!id) return;
@@ -43,8 +49,22 @@ export function deliveryDetail({ scopes, endpoints, changed }) {
   function draw(found) {
     if (state !== null && state !== found.state) changed();
     state = found.state;
-    fill(place, facts(found), attempts(found), files(found), payload(found));
+    const now = JSON.stringify(found);
+    if (now !== drawn) {
+      drawn = now;
+      redraw(found);
+    }
     if (isMoving(found)) timer = setTimeout(() => show(found.id), LOOK_MS);
+  }
+
+  /** What is open stays open, and the keyboard where it was. */
+  function redraw(found) {
+    const isOpen = place.querySelector("details")?.open ?? false;
+    const held = [...place.querySelectorAll(PRESSED)].indexOf(document.activeElement);
+    fill(place, facts(found), attempts(found), files(found), payload(found));
+    const details = place.querySelector("details");
+    if (details) details.open = isOpen;
+    if (held >= 0) (place.querySelectorAll(PRESSED)[held] ?? byId("delivery-title")).focus({ preventScroll: true });
   }
 
   function facts(found) {
