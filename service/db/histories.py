@@ -43,9 +43,11 @@ class RunSlots(Struct, frozen=True, kw_only=True):
 class SummaryFilter(Struct, frozen=True, kw_only=True):
     """Which headline results; None takes all. Days are those that windows begin on.
 
-    `made_before` is a batch, by when it was made and its id: only earlier ones.
+    `made_before` is a batch, by when it was made and its id: only earlier ones. `team_id` is that
+    of the batches: with a name it leads to the few rows, past all others of the batches.
     """
 
+    team_id: UUID | None = None
     name: str | None = None
     profile: str | None = None
     first_on: date | None = None
@@ -293,6 +295,8 @@ def _wanted_of(c: Any, wanted: SummaryFilter) -> list[ColumnElement[bool]]:
     found: list[ColumnElement[bool]] = []
     if wanted.name is not None:
         found.append(c.name == wanted.name)
+        if wanted.team_id is not None:
+            found.append(c.team_id == wanted.team_id)
     if wanted.profile is not None:
         found.append(c.profile_slug == wanted.profile)
     if wanted.first_on is not None:

@@ -66,6 +66,7 @@ def read_runs(
     Raises `MalformedError` where those are more than can be told at once.
     """
     wanted = SummaryFilter(
+        team_id=actor.team_id,
         name=query.scenario,
         profile=query.profile,
         first_on=days.first_on if schedule is None else None,
