@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 
 import anyio.to_thread
 from litestar import Litestar
+from litestar.datastructures import State
 from litestar.exceptions import NotFoundException
 from litestar.handlers import HTTPRouteHandler
 
@@ -117,56 +118,63 @@ def _answer_error(request: ApiRequest, error: Exception) -> ApiResponse:
     return answer_error(request, error)
 
 
+@asynccontextmanager
+async def _serving(app: Litestar) -> AsyncIterator[None]:
+    state = app.state
+    configure_logs(state.settings.log_level)
+    state.turns = Turns()
+    state.reading_turns = reading_turns()
+    await anyio.to_thread.run_sync(state.spool.sweep)
+    state.queue_watch = QueueWatch(state.database)
+    await state.gate.authenticator.warn_if_open()
+    with tracing(state.settings.otlp_endpoint, role=state.engine.role):
+        state.engine.start()
+        try:
+            yield
+        finally:
+            state.batch_watch.stop()
+            # It ends the chunks in hand; other requests are still answered meanwhile.
+            await anyio.to_thread.run_sync(state.engine.stop)
+            state.spool.close()
+            if state.owns_database:
+                state.database.close()
+
+
 def create_app(settings: Settings, database: Database | None = None) -> Litestar:
     """The service over a migrated database; nothing is opened before it is started.
 
     A `database` that is passed in stays open when the app stops.
     """
-    opened = database or Database(settings.database_url)
-    engine = Runtime(
-        opened,
-        processes=settings.compute_processes,
-        settings=settings,
-    )
+    return furnish(routed_app(settings), settings, database)
 
-    spool = Spool(settings.spool_folder)
 
-    @asynccontextmanager
-    async def serving(_app: Litestar) -> AsyncIterator[None]:
-        configure_logs(settings.log_level)
-        app.state.turns = Turns()
-        app.state.reading_turns = reading_turns()
-        await anyio.to_thread.run_sync(spool.sweep)
-        app.state.queue_watch = QueueWatch(opened)
-        await app.state.gate.authenticator.warn_if_open()
-        with tracing(settings.otlp_endpoint, role=engine.role):
-            engine.start()
-            try:
-                yield
-            finally:
-                app.state.batch_watch.stop()
-                # It ends the chunks in hand; other requests are still answered meanwhile.
-                await anyio.to_thread.run_sync(engine.stop)
-                spool.close()
-                if database is None:
-                    opened.close()
-
-    app = GuardedApp(
+def routed_app(settings: Settings) -> Litestar:
+    """Every route, over nothing yet: reading what each takes is most of the work."""
+    return GuardedApp(
         [handler for handlers in ROUTES for handler in handlers],
-        lifespan=[serving],
+        lifespan=[_serving],
         exception_handlers={Exception: _answer_error},
         request_max_body_size=settings.limits.body_bytes,
         openapi_config=None,
         logging_config=None,
         debug=False,
     )
+
+
+def furnish(app: Litestar, settings: Settings, database: Database | None = None) -> Litestar:
+    """Give the routes all that they use, in place of what they had."""
+    opened = database or Database(settings.database_url)
+    app.state = State()
     app.state.settings = settings
-    app.state.spool = spool
+    app.state.spool = Spool(settings.spool_folder)
     app.state.upload_slots = UploadSlots()
     app.state.database = opened
+    app.state.owns_database = database is None
     app.state.gate = AccessGate(opened, settings)
     app.state.batch_watch = BatchWatch(opened)
-    app.state.engine = engine
+    app.state.engine = engine = Runtime(
+        opened, processes=settings.compute_processes, settings=settings
+    )
     app.state.open_streams = OpenStreams()
     app.state.metrics = Metrics()
     app.state.metrics.watch_points(lambda: engine.points_stored)

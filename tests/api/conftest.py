@@ -7,13 +7,12 @@ from typing import Any
 import httpx
 import msgspec
 import pytest
-import structlog
 from litestar import Litestar
 from litestar.testing import TestClient
 
-from service.app import create_app
 from service.db.engine import Database
 from service.settings import Limits, Settings
+from tests.api.reused_apps import app_over
 
 BASE_URL = "http://127.0.0.1:8000"
 
@@ -26,9 +25,8 @@ def limits() -> Limits:
 
 @pytest.fixture
 def app(sqlite_database: Database, limits: Limits) -> Iterator[Litestar]:
-    yield create_app(Settings(limits=limits), sqlite_database)
-    # A service writes its log to the standard error of the moment, which pytest closes.
-    structlog.reset_defaults()
+    with app_over(Settings(limits=limits), sqlite_database) as made:
+        yield made
 
 
 @pytest.fixture
@@ -59,10 +57,11 @@ def shared_client(
     shared_database: Database, shared_limits: Limits
 ) -> Iterator[TestClient[Litestar]]:
     """A service of a whole module: for tests that find nothing of each other."""
-    app = create_app(Settings(limits=shared_limits), shared_database)
-    with TestClient(app, base_url=BASE_URL) as opened:
+    with (
+        app_over(Settings(limits=shared_limits), shared_database) as app,
+        TestClient(app, base_url=BASE_URL) as opened,
+    ):
         yield opened
-    structlog.reset_defaults()
 
 
 Problem = dict[str, Any]

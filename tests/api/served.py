@@ -10,11 +10,11 @@ import uvicorn
 from litestar import Litestar
 
 from service.api.file_readings import reading_turns
-from service.app import create_app
 from service.cli.bounded_protocol import protocol_within
 from service.cli.graceful_server import GracefulServer
 from service.db.engine import Database
 from service.settings import Limits, Settings
+from tests.api.reused_apps import app_over
 
 WITHIN_S = 20
 
@@ -24,12 +24,18 @@ def served(
     database: Database, limits: Limits | None = None, *, spool_folder: str = ""
 ) -> Iterator[tuple[str, Litestar]]:
     """Yield the address and the app; ends with the block, open answers included."""
-    app = create_app(Settings(limits=limits or Limits(), spool_folder=spool_folder), database)
+    settings = Settings(limits=limits or Limits(), spool_folder=spool_folder)
+    with app_over(settings, database) as app, _listening(app, settings) as address:
+        yield address, app
+
+
+@contextmanager
+def _listening(app: Litestar, settings: Settings) -> Iterator[str]:
     listener = socket.create_server(("127.0.0.1", 0))
     # Without its lifespan the app starts no engine.
     config = uvicorn.Config(
         app,
-        http=protocol_within(limits or Limits()),
+        http=protocol_within(settings.limits),
         lifespan="off",
         log_config=None,
         timeout_graceful_shutdown=5,
@@ -40,7 +46,7 @@ def served(
     try:
         wait_until(lambda: server.started)
         app.state.reading_turns = reading_turns()
-        yield f"http://127.0.0.1:{listener.getsockname()[1]}", app
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
     finally:
         server.should_exit = True
         thread.join(WITHIN_S)

@@ -7,7 +7,6 @@ from typing import Any
 
 import httpx
 import pytest
-import structlog
 from litestar import Litestar
 from litestar.routes import HTTPRoute
 from litestar.testing import TestClient
@@ -16,13 +15,13 @@ from sqlalchemy import delete, text, update
 from service.api import access_notes
 from service.api.contract import Contract
 from service.api.openapi import document
-from service.app import create_app
 from service.db.engine import Database
 from service.db.tables import api_key, audit_chain, audit_event
 from service.jobs.audit_documents import AuditEventOut
 from service.settings import Settings
 from tests.api.access_keys import key_of
 from tests.api.conftest import BASE_URL, Problem
+from tests.api.reused_apps import app_over
 from tests.jobs.audit_trails import events
 from tests.jobs.batch_bodies import item, run
 
@@ -36,9 +35,8 @@ RATE = {
 
 @pytest.fixture
 def client(database: Database) -> Iterator[TestClient[Litestar]]:
-    with TestClient(create_app(Settings(), database), base_url=BASE_URL) as opened:
+    with app_over(Settings(), database) as app, TestClient(app, base_url=BASE_URL) as opened:
         yield opened
-    structlog.reset_defaults()
 
 
 def noted(database: Database, outcome: str) -> list[AuditEventOut]:

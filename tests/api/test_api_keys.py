@@ -10,12 +10,12 @@ from litestar.testing import TestClient
 from sqlalchemy import select
 
 from service.api.api_keys import READER_EXAMPLE, WITH_COSTS_EXAMPLE
-from service.app import create_app
 from service.db.engine import Database
 from service.db.tables import idempotency_key
 from service.settings import Settings
 from tests.api.access_keys import key_of, new_team
 from tests.api.conftest import BASE_URL
+from tests.api.reused_apps import app_over
 
 Client = TestClient[Litestar]
 ProblemOf = Callable[[httpx.Response, str], dict[str, Any]]
@@ -31,8 +31,7 @@ def _own_log() -> Iterator[None]:
 @pytest.fixture
 def keyed(database: Database) -> Iterator[Client]:
     """A service whose client sends an administrator's key."""
-    app = create_app(Settings(), database)
-    with TestClient(app, base_url=BASE_URL) as client:
+    with app_over(Settings(), database) as app, TestClient(app, base_url=BASE_URL) as client:
         client.headers.update(key_of(database, "admin"))
         yield client
 

@@ -5,17 +5,16 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-import structlog
 from litestar import Litestar
 from litestar.testing import TestClient
 
-from service.app import create_app
 from service.db.engine import Database
 from service.jobs.actors import Actor
 from service.jobs.audit_sealing import seal
 from service.settings import Settings
 from tests.api.access_keys import key_of, new_team
 from tests.api.conftest import BASE_URL
+from tests.api.reused_apps import app_over
 from tests.jobs.audit_trails import age, events, record
 
 PATH = "/v1/audit-events"
@@ -23,9 +22,8 @@ PATH = "/v1/audit-events"
 
 @pytest.fixture
 def client(database: Database) -> Iterator[TestClient[Litestar]]:
-    with TestClient(create_app(Settings(), database), base_url=BASE_URL) as opened:
+    with app_over(Settings(), database) as app, TestClient(app, base_url=BASE_URL) as opened:
         yield opened
-    structlog.reset_defaults()
 
 
 def test_the_newest_come_first_page_by_page(client: Any, database: Database) -> None:

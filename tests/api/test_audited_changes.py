@@ -15,7 +15,6 @@ from litestar.testing import TestClient
 from sqlalchemy import select
 
 from service.api.openapi import document
-from service.app import create_app
 from service.db.engine import Database
 from service.db.job_engine import job_file
 from service.db.process_locks import FileLock
@@ -29,6 +28,7 @@ from tests.api.access_requests import CSV_HEADER
 from tests.api.access_world import SCENARIO
 from tests.api.calibration_tables import stored, table
 from tests.api.conftest import BASE_URL
+from tests.api.reused_apps import app_over
 from tests.jobs.audit_trails import events
 from tests.jobs.batch_bodies import item, run
 from tests.jobs.completed import complete
@@ -56,7 +56,7 @@ class Place:
             lock = FileLock(job_file(database).with_suffix(".lock"))
             assert lock.acquire()
             self._stack.callback(lock.close)
-        app = create_app(Settings(), database)
+        app = self._stack.enter_context(app_over(Settings(), database))
         self.client: Any = self._stack.enter_context(TestClient(app, base_url=BASE_URL))
         self._num = 0
 

@@ -19,6 +19,7 @@ from service.jobs.key_tokens import parse
 from service.settings import Limits, Settings
 from tests.api.access_keys import key_of
 from tests.api.conftest import BASE_URL
+from tests.api.reused_apps import app_over
 from tests.api.served import served
 
 Client = TestClient[Litestar]
@@ -36,8 +37,10 @@ def _own_log() -> Iterator[None]:
 def closed(sqlite_database: Database) -> Iterator[tuple[Client, dict[str, str]]]:
     """A service with one key, and the header of that key."""
     header = key_of(sqlite_database, "admin")
-    app = create_app(Settings(limits=UNLIMITED), sqlite_database)
-    with TestClient(app, base_url=BASE_URL) as client:
+    with (
+        app_over(Settings(limits=UNLIMITED), sqlite_database) as app,
+        TestClient(app, base_url=BASE_URL) as client,
+    ):
         yield client, header
 
 
@@ -45,8 +48,10 @@ def closed(sqlite_database: Database) -> Iterator[tuple[Client, dict[str, str]]]
 def closed_to_all(shared_database: Database) -> Iterator[Client]:
     """A service with a key that no test sends: whoever is refused changes nothing of it."""
     key_of(shared_database, "viewer")
-    app = create_app(Settings(limits=UNLIMITED), shared_database)
-    with TestClient(app, base_url=BASE_URL) as client:
+    with (
+        app_over(Settings(limits=UNLIMITED), shared_database) as app,
+        TestClient(app, base_url=BASE_URL) as client,
+    ):
         yield client
 
 

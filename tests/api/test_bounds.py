@@ -9,10 +9,10 @@ from litestar import Litestar
 from litestar.testing import TestClient
 
 from service.api.openapi import document
-from service.app import create_app
 from service.db.engine import Database
 from service.settings import Limits, Settings
 from tests.api.conftest import BASE_URL
+from tests.api.reused_apps import app_over
 
 Part = dict[str, Any]
 Client = TestClient[Litestar]
@@ -135,7 +135,7 @@ def test_the_limits_are_shown(app: Litestar, limits: Limits) -> None:
 @pytest.fixture
 def either(database: Database) -> Iterator[Client]:
     """A service over each kind of database."""
-    with TestClient(create_app(Settings(), database), base_url=BASE_URL) as client:
+    with app_over(Settings(), database) as app, TestClient(app, base_url=BASE_URL) as client:
         yield client
 
 

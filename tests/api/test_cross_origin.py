@@ -18,6 +18,7 @@ from service.jobs.actors import DEFAULT_TEAM_ID
 from service.settings import Limits, Settings
 from tests.api.access_keys import key_of
 from tests.api.conftest import BASE_URL
+from tests.api.reused_apps import app_over
 
 Client = TestClient[Litestar]
 ProblemOf = Callable[[httpx.Response, str], dict[str, Any]]
@@ -37,8 +38,10 @@ def _own_log() -> Iterator[None]:
 @pytest.fixture
 def shared(sqlite_database: Database) -> Iterator[Client]:
     """A service that pages of one origin may call."""
-    app = create_app(Settings(cors_origins=(BI,)), sqlite_database)
-    with TestClient(app, base_url=BASE_URL) as client:
+    with (
+        app_over(Settings(cors_origins=(BI,)), sqlite_database) as app,
+        TestClient(app, base_url=BASE_URL) as client,
+    ):
         yield client
 
 

@@ -11,7 +11,6 @@ from litestar.testing import TestClient
 from msgspec import structs
 from sqlalchemy import select, update
 
-from service.app import create_app
 from service.db import deliveries as rows
 from service.db.engine import Database
 from service.db.tables import audit_event, delivery, schedule
@@ -21,6 +20,7 @@ from service.jobs.scopes import ROLE_SCOPES
 from service.settings import Settings
 from tests.api.access_keys import key_of, new_team
 from tests.api.conftest import BASE_URL
+from tests.api.reused_apps import app_over
 from tests.jobs.audit_trails import events
 from tests.jobs.delivery_worlds import NOW, World
 from tests.reports.loss_reports import realistic
@@ -48,7 +48,7 @@ def world(database: Database) -> World:
 def client(database: Database, world: World) -> Iterator[Client]:
     # The world's deliveries are due in 2027, so that nothing sends them meanwhile.
     assert world.team_id
-    with TestClient(create_app(Settings(), database), base_url=BASE_URL) as opened:
+    with app_over(Settings(), database) as app, TestClient(app, base_url=BASE_URL) as opened:
         opened.headers.update(key_of(database, "admin"))
         yield opened
 

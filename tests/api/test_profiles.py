@@ -8,9 +8,9 @@ from litestar import Litestar
 from litestar.testing import TestClient
 
 from service.api.profiles import REVISION_EXAMPLE
-from service.app import create_app
 from service.db.engine import Database
 from service.settings import Limits, Settings
+from tests.api.reused_apps import app_over
 
 URL = "/v1/cluster-profiles"
 PROFILE: dict[str, Any] = {"slug": "prod-h100", **REVISION_EXAMPLE}
@@ -18,8 +18,10 @@ PROFILE: dict[str, Any] = {"slug": "prod-h100", **REVISION_EXAMPLE}
 
 @pytest.fixture
 def client(database: Database) -> Iterator[TestClient[Litestar]]:
-    app = create_app(Settings(limits=Limits(page_size=3)), database)
-    with TestClient(app, base_url="http://127.0.0.1") as opened:
+    with (
+        app_over(Settings(limits=Limits(page_size=3)), database) as app,
+        TestClient(app, base_url="http://127.0.0.1") as opened,
+    ):
         yield opened
 
 

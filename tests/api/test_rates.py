@@ -10,9 +10,9 @@ from litestar import Litestar
 from litestar.testing import TestClient
 
 from service.api.rates import CORRECTION_EXAMPLE, CSV_EXAMPLE, RATE_EXAMPLE
-from service.app import create_app
 from service.db.engine import Database
 from service.settings import Settings
+from tests.api.reused_apps import app_over
 
 URL = "/v1/gpu-hour-rates"
 RATE: dict[str, Any] = {
@@ -27,7 +27,10 @@ RATE: dict[str, Any] = {
 
 @pytest.fixture
 def client(database: Database) -> Iterator[TestClient[Litestar]]:
-    with TestClient(create_app(Settings(), database), base_url="http://127.0.0.1") as opened:
+    with (
+        app_over(Settings(), database) as app,
+        TestClient(app, base_url="http://127.0.0.1") as opened,
+    ):
         yield opened
 
 

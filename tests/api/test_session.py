@@ -8,13 +8,11 @@ from typing import Any
 
 import httpx
 import pytest
-import structlog
 from litestar import Litestar
 from litestar.testing import TestClient
 from sqlalchemy import func, select, update
 
 from service.api.sign_in_attempts import MAX_REFUSED
-from service.app import create_app
 from service.db.engine import Database
 from service.db.tables import api_key, web_session
 from service.jobs.scopes import ROLE_SCOPES, SCOPES
@@ -22,6 +20,7 @@ from service.jobs.web_sessions import PER_KEY
 from service.settings import Limits, Settings
 from tests.api.access_keys import key_of, new_team
 from tests.api.conftest import BASE_URL
+from tests.api.reused_apps import app_over
 from tests.jobs.audit_trails import events
 from tests.jobs.batch_bodies import item, run
 
@@ -46,10 +45,9 @@ WRONG_SECRET = "A" * 43
 def serving(
     database: Database, settings: Settings | None = None, base_url: str = BASE_URL
 ) -> Iterator[Client]:
-    app = create_app(settings or Settings(limits=Limits(requests_per_minute=0)), database)
-    with TestClient(app, base_url=base_url) as client:
+    wanted = settings or Settings(limits=Limits(requests_per_minute=0))
+    with app_over(wanted, database) as app, TestClient(app, base_url=base_url) as client:
         yield client
-    structlog.reset_defaults()
 
 
 @pytest.fixture

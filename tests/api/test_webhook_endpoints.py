@@ -20,6 +20,7 @@ from service.db.tables import idempotency_key, webhook_endpoint
 from service.settings import Deliveries, Limits, Settings
 from tests.api.access_keys import key_of
 from tests.api.conftest import BASE_URL
+from tests.api.reused_apps import app_over
 from tests.api.served import wait_until
 from tests.jobs.delivery_worlds import World
 from tests.jobs.receivers import LOOPBACK, OK, answer, receiving
@@ -42,7 +43,7 @@ def _own_log() -> Iterator[None]:
 
 @pytest.fixture
 def client(database: Database) -> Iterator[Client]:
-    with TestClient(create_app(SETTINGS, database), base_url=BASE_URL) as opened:
+    with app_over(SETTINGS, database) as app, TestClient(app, base_url=BASE_URL) as opened:
         opened.headers.update(key_of(database, "admin"))
         yield opened
 

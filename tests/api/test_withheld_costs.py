@@ -16,11 +16,9 @@ from typing import Any
 import httpx
 import msgspec
 import pytest
-import structlog
 from litestar.testing import TestClient
 from sqlalchemy import delete, select, update
 
-from service.app import create_app
 from service.db.batches import unsent_batches
 from service.db.engine import Database
 from service.db.tables import api_key, gpu_hour_rate, pricing_line
@@ -32,6 +30,7 @@ from tests.api.access_keys import key_of
 from tests.api.access_requests import BATCHES, REQUESTS, Request
 from tests.api.access_world import FINISHED_WITHIN_S, SLOW, Call, World
 from tests.api.conftest import BASE_URL
+from tests.api.reused_apps import app_over
 from tests.jobs.chunk_steps import end, record
 from tests.reports.export_readers import READERS
 
@@ -189,11 +188,13 @@ def worker(database: Database) -> Iterator[None]:
 @contextmanager
 def priced_house(database: Database) -> Iterator[House]:
     keys = {str(role): key_of(database, role) for role in ROLES}
-    app = create_app(Settings(limits=UNLIMITED), database)
-    with worker(database), TestClient(app, base_url=BASE_URL) as client:
+    with (
+        app_over(Settings(limits=UNLIMITED), database) as app,
+        worker(database),
+        TestClient(app, base_url=BASE_URL) as client,
+    ):
         world = PricedWorld(client, keys["admin"], "priced")
         yield House(client=client, database=database, world=world, keys=keys)
-    structlog.reset_defaults()
 
 
 @pytest.fixture
