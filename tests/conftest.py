@@ -1,11 +1,12 @@
 """Databases for tests: an embedded file and a real PostgreSQL server of our own."""
 
+import gc
 import os
 import pwd
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from uuid import uuid4
@@ -30,6 +31,18 @@ OPTIONS = (
     "-c listen_addresses='' -c fsync=off -c synchronous_commit=off -c full_page_writes=off "
     "-c max_connections=200"
 )
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """What is collected, and all that it imports, stays to the end: never search it for garbage."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.collect()
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
