@@ -7,7 +7,7 @@ from typing import Any
 
 import httpx
 
-GRID = {
+GRID: dict[str, Any] = {
     "name": "large",
     "items": [
         {
