@@ -5,6 +5,7 @@ written in the reader's language, on the right: readable with fifteen causes, an
 Colours are those of `COLOURS`, by name of what they mean.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 from unicodedata import category, east_asian_width
@@ -80,6 +81,11 @@ _WIDE_LETTERS = frozenset("MWmw@%ŒœÆ\N{EM DASH}\N{HORIZONTAL ELLIPSIS}")
 _NARROW_EM, _LETTER_EM, _UPPER_EM, _WIDE_EM, _FULL_EM = 0.4, 0.64, 0.73, 0.99, 1.3
 # From Devanagari on letters may be as wide as they like.
 _OTHER_SCRIPTS, _PUNCTUATION = 0x0900, 0x1E00
+# What joins or parts the letters of some scripts, and joins pictures to one: nothing between others
+_JOINERS = "\u200c\u200d"
+_JOINED = re.compile(
+    r"(?<=[^\s\u0000-\u02ff\u2000-\u206f])[\u200c\u200d](?=[^\s\u0000-\u02ff\u2000-\u206f])"
+)
 _ROW = 27
 _PAIRED_ROW = 15
 _ROWS: Spec = {
@@ -196,9 +202,14 @@ def live_parameters() -> list[Spec]:
 def printable(text: str) -> str:
     """The text without what cannot be printed: control characters, reversals of direction.
 
-    Spaces stay, also those that do not break a line.
+    Spaces stay, also those that do not break a line, and what joins two letters or pictures.
     """
-    return "".join(letter for letter in text if letter.isprintable() or category(letter) == "Zs")
+    joins = {at.start() for at in _JOINED.finditer(text)}
+    return "".join(
+        letter
+        for place, letter in enumerate(text)
+        if letter.isprintable() or category(letter) == "Zs" or place in joins
+    )
 
 
 def shortened(text: str, most_em: float) -> str:
@@ -213,11 +224,21 @@ def shortened(text: str, most_em: float) -> str:
     while _em(shown[kept]) <= left:
         left -= _em(shown[kept])
         kept += 1
+    while kept and _belongs(shown, kept):
+        kept -= 1
     return shown[:kept].rstrip() + "\N{HORIZONTAL ELLIPSIS}"
+
+
+def _belongs(text: str, place: int) -> bool:
+    """Whether this letter is part of the one before it: an accent, a joined picture."""
+    is_part = category(text[place])[0] == "M" or text[place] in _JOINERS
+    return is_part or text[place - 1] in _JOINERS
 
 
 def _em(letter: str) -> float:
     """About how wide it is, in the size of the font: rather too much than too little."""
+    if letter in _JOINERS:
+        return 0
     if east_asian_width(letter) in {"W", "F"}:
         return _FULL_EM
     if letter in _NARROW_LETTERS:

@@ -121,6 +121,16 @@ def test_long_labels_are_shortened_between_characters() -> None:
     assert shortened("हिन्दी", 6) == "हिन्दी"
 
 
+def test_what_is_joined_stays_one_picture_or_letter() -> None:
+    family, half_space = "\U0001f468\u200d\U0001f469\u200d\U0001f467", "\u0645\u06cc\u200c\u0634"
+    assert printable(f"{family} {half_space}") == f"{family} {half_space}"
+    # Between others they would only hide what a name is
+    assert printable("a\u200db \u200d\u4e2d\u200d\u200d\u4e2d\u200d") == "ab \u4e2d\u4e2d"
+    assert shortened(f"{family}{family}", 6) == f"{family}…"
+    assert shortened("ke\u0301ke\u0301", 2.5) == "k…"
+    assert shortened("ke\u0301ke\u0301", 3) == "ke\u0301…"
+
+
 @pytest.mark.parametrize("width", [WIDE, NARROW], ids=["wide", "narrow"])
 @pytest.mark.parametrize("letter", ["W", "m", "i", "中", "A", "7", "🧮"])
 def test_no_label_is_wider_than_its_room(width: Width, letter: str) -> None:
