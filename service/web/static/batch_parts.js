@@ -3,7 +3,7 @@
 import { get } from "./api.js";
 import { h } from "./dom.js";
 import { count } from "./format.js";
-import { named, t } from "./texts.js";
+import { counted, named } from "./texts.js";
 
 const RUNNING = new Set(["queued", "running", "canceling"]);
 const LOOKS = {
@@ -40,8 +40,7 @@ export function progressOf(batch) {
 }
 
 export function pointsText(batch) {
-  const numbers = { done: count(batch.points_done), total: count(batch.points_total) };
-  return t("results.points_of", numbers);
+  return counted("results.points_of", batch.points_total, count(batch.points_total), { done: count(batch.points_done) });
 }
 
 /**

@@ -4,7 +4,7 @@ import { frame, laterChart } from "./chart_parts.js";
 import { drawChart } from "./charts.js";
 import { h } from "./dom.js";
 import { count, day, exactMoment, hours, moment, money, NOTHING } from "./format.js";
-import { t } from "./texts.js";
+import { counted, t } from "./texts.js";
 
 /**
  * Draw rows of `/v1/loss-history` of one scenario, in any order; `{update(rows), destroy()}`. Runs in
@@ -38,8 +38,7 @@ export function historyChart(element, rows, name = "") {
     const last = runs[runs.length - 1];
     const drawn = volume.show(drawing(runs, (run) => run.gpu_hours_lost_per_30_days), {
       title: titled(t("charts.history_title")),
-      description: t("charts.history_desc", {
-        runs: runs.length,
+      description: counted("charts.history_desc", runs.length, count(runs.length), {
         first: day(dayOf(runs[0])),
         last: day(dayOf(last)),
         hours: hours(last.gpu_hours_lost_per_30_days),
@@ -58,7 +57,7 @@ export function historyChart(element, rows, name = "") {
     const amount = (run) => Number(run.cost_of_loss_per_30_days.amount);
     return cost.show(drawing(priced, amount), {
       title: titled(t("charts.history_money_title", { currency: last.currency })),
-      description: t("charts.history_money_desc", { runs: priced.length, cost: money(last) }),
+      description: counted("charts.history_money_desc", priced.length, count(priced.length), { cost: money(last) }),
     });
   }
 

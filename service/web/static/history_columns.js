@@ -5,7 +5,7 @@ import { lookOf, relativeText } from "./compare_summary.js";
 import { costElement } from "./costs.js";
 import { h } from "./dom.js";
 import { count, day, hours, moment, percent, signedHours } from "./format.js";
-import { t } from "./texts.js";
+import { counted, t } from "./texts.js";
 import { localTime } from "./wall_time.js";
 
 /** For scenarios (`isTotal` false), or for totals of profiles and teams. */
@@ -42,7 +42,7 @@ function scenarioColumns() {
 
 function scenarioFacts() {
   return [
-    { key: "window", label: t("compare.head_window"), cell: (row) => t("compare.window_of", { from: day(row.start_on), days: count(row.period_days) }) },
+    { key: "window", label: t("compare.head_window"), cell: (row) => counted("compare.window_of", row.period_days, count(row.period_days), { from: day(row.start_on) }) },
     { key: "gpus", label: t("compare.head_gpus"), num: true, cell: (row) => count(row.num_gpus) },
     { key: "efficiency", label: t("compare.head_efficiency"), num: true, cell: (row) => percent(row.efficiency_fraction) },
   ];

@@ -2,7 +2,7 @@
 
 import { fill, h } from "./dom.js";
 import { NOTHING, count, hours, ms, money, number, percent } from "./format.js";
-import { t } from "./texts.js";
+import { counted, t } from "./texts.js";
 
 /** GPU-hours as the figures say them: whole ones from 100 on. */
 export function wholeHours(value) {
@@ -73,7 +73,7 @@ export function figures(place) {
       const isGain = result.gpu_hours_lost_per_day < 0;
       day.small.textContent = isGain ? t("simulator.gain") : t("simulator.of_available", { hours: wholeHours(result.gpu_hours_available_per_day) });
       window_.big.textContent = wholeHours(result.gpu_hours_lost);
-      window_.small.textContent = t("simulator.of_window", { days: number(scenario.period_days), hours: wholeHours(result.gpu_hours_available) });
+      window_.small.textContent = counted("simulator.of_window", scenario.period_days, number(scenario.period_days), { hours: wholeHours(result.gpu_hours_available) });
       showCost(costs, scenario);
     },
     full({ result, scenario }) {
@@ -113,9 +113,9 @@ export function figures(place) {
   function showCost(costs, scenario) {
     cost.big.textContent = costs?.cost_of_loss ? money(costs.cost_of_loss) : NOTHING;
     const notes = {
-      priced: () => t("simulator.cost_note", { days: number(scenario.period_days) }),
+      priced: () => counted("simulator.cost_note", scenario.period_days, number(scenario.period_days)),
       no_rate: () => t("simulator.cost_no_rate"),
-      partly_priced: () => t("simulator.cost_partly", { days: number(costs.unpriced_days) }),
+      partly_priced: () => counted("simulator.cost_partly", costs.unpriced_days, number(costs.unpriced_days)),
       withheld: () => t("common.withheld_hint"),
     };
     cost.small.textContent = costs ? (notes[costs.cost_status]?.() ?? "") : t("simulator.cost_none");
