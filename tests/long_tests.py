@@ -55,6 +55,11 @@ LONG: Final = frozenset(
         "tests/jobs/test_engine_workers.py::test_a_deadline_that_passes_keeps_what_is_computed",
         "tests/cli/test_backup.py::test_postgresql_names_commands_that_work",
         "tests/cli/test_demo.py::test_demo_on_a_database_with_keys_prints_what_works_there",
+        # Every second group of zones is in `make test`, and each unusual change.
+        (
+            "tests/jobs/test_occurrences.py::"
+            "test_every_zone_over_two_years_agrees_with_every_minute_looked_at[the others]"
+        ),
         # A file of 1 GB, whose parts are read by shorter ones
         "tests/jobs/test_calibration_work.py::test_a_gigabyte_in_bounded_memory",
         # All 128 sets of sources; every pair and every kind of row is in `make test`.

@@ -164,11 +164,12 @@ def assert_agrees_from(
     assert found == minutes[low:high].tolist(), (cron, name)
 
 
-def test_every_zone_over_two_years_agrees_with_every_minute_looked_at() -> None:
+@pytest.mark.parametrize("part", [0, 1], ids=["every second", "the others"])
+def test_every_zone_over_two_years_agrees_with_every_minute_looked_at(part: int) -> None:
     names = groups()
     assert len(names) > 50
     masks = {cron: mask_of(*parts) for cron, parts in EXPRESSIONS.items()}
-    for name in names:
+    for name in names[part::2]:
         wall = walls(name)
         for cron, mask in masks.items():
             of_hour, of_day, _ = EXPRESSIONS[cron]
