@@ -157,7 +157,7 @@ def _prune_others(
     if "deliveries" in what:
         retention.delete_deliveries(database, now, days, command=COMMAND)
     if "exports" in what:
-        retention.delete_exports(database, now)
+        retention.delete_exports(database, now, command=COMMAND)
     if "delivery-files" in what:
         while drop_expiry.remove_expired(
             database, settings.deliveries.folder, now, program=COMMAND

@@ -11,11 +11,15 @@ from service.jobs.export_making import delete_parts
 from service.jobs.task import Task
 
 
-def run(database: Database, export_id: UUID) -> None:
-    """Take the file's parts and its row away; may be killed anywhere and called again."""
+def run(database: Database, export_id: UUID, *, command: str = audit.RETENTION) -> None:
+    """Take the file's parts and its row away; may be killed anywhere and called again.
+
+    `command` is the program that the audit trail names where the file's time has come.
+    """
     with database.write() as connection:
         # An expired file may not be marked yet: it is marked as sent after it was sent.
-        _record(connection, export_files.mark_expired(connection, [export_id], datetime.now(UTC)))
+        expired = export_files.mark_expired(connection, [export_id], datetime.now(UTC))
+        _record(connection, expired, command)
     with database.read() as connection:
         if not export_files.is_deleting(connection, export_id):
             return
@@ -38,12 +42,12 @@ def mark_sent(connection: Connection, ids: Sequence[UUID], version: int) -> None
     """Delete what has expired for every reader, and note which workflow the files were given."""
     expired = export_files.mark_expired(connection, ids, datetime.now(UTC))
     export_files.mark_removals_sent(connection, ids, version)
-    _record(connection, expired)
+    _record(connection, expired, audit.RETENTION)
 
 
-def _record(connection: Connection, expired: Sequence[tuple[UUID, UUID]]) -> None:
+def _record(connection: Connection, expired: Sequence[tuple[UUID, UUID]], command: str) -> None:
     subjects = [(team_id, f"export/{export_id}") for team_id, export_id in expired]
-    audit.record_program(connection, audit.RETENTION, action="delete_export", subjects=subjects)
+    audit.record_program(connection, command, action="delete_export", subjects=subjects)
 
 
 TASK = Task(

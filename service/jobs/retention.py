@@ -165,12 +165,12 @@ def delete_deliveries(
     )
 
 
-def delete_exports(database: Database, now: datetime) -> int:
+def delete_exports(database: Database, now: datetime, *, command: str = audit.RETENTION) -> int:
     """Take away the exported files whose time has come; how many."""
     with database.read() as connection:
         expired = retention.list_expired_exports(connection, now)
     for export_id in expired:
-        export_removal.run(database, export_id)
+        export_removal.run(database, export_id, command=command)
     return len(expired)
 
 

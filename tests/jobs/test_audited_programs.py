@@ -13,7 +13,7 @@ from service.db import export_files as files
 from service.db.audit import events_of
 from service.db.engine import Database
 from service.db.tables import export_file, scenario_batch, team
-from service.jobs import deletions, export_files, export_removal
+from service.jobs import deletions, export_files, export_removal, retention
 from service.jobs.actors import DEFAULT_TEAM_ID
 from service.jobs.audit import digest_of
 from service.jobs.audit_checks import check
@@ -125,6 +125,18 @@ def test_an_expired_file_has_one_event_whoever_hides_it(database: Database) -> N
         for export_id in (first, second)
     ]
     assert kinds(database) == []
+
+
+def test_a_file_that_was_pruned_by_hand_has_the_name_of_that_program(database: Database) -> None:
+    with database.write() as connection:
+        made = export_files.create(connection, ACTOR, ExportIn(format="csv"))
+        connection.execute(
+            update(export_file)
+            .where(export_file.c.id == made.id)
+            .values(state="failed", expires_at=datetime.now(UTC))
+        )
+    assert retention.delete_exports(database, datetime.now(UTC), command="prune") == 1
+    assert shown(database) == [("program:prune", "delete_export", f"export/{made.id}")]
 
 
 def test_a_file_that_somebody_deleted_has_only_that_event(database: Database) -> None:
