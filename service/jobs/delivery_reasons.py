@@ -1,7 +1,9 @@
 """Why a delivery is sent or is not: the schedule's rule with the numbers, in two languages."""
 # ruff: noqa: RUF001 - French has its own apostrophe
 
+from collections.abc import Callable
 from decimal import Decimal
+from functools import partial
 from typing import Final
 
 from babel.numbers import format_decimal, format_percent
@@ -9,11 +11,13 @@ from msgspec import Struct
 
 from service.jobs.schedule_documents import ChangeThreshold, DeliveryIn, Language
 from service.reports.loss_report import BudgetOutcome, LossReport
-from service.reports.money import Money
+from service.reports.money import Money, minor_digits
 
 MAX_CAUSE_LENGTH: Final = 600
 # Ends of a run that are told, whatever the rule is
 FAILURES: Final = ("failed",)
+# Tried in this order until a number and what it is held against look different (None: as usual).
+_DECIMALS: Final = (None, 2, 4, 6, 9, 12)
 
 _SENTENCES: Final[dict[Language, dict[str, str]]] = {
     "en": {
@@ -24,6 +28,7 @@ _SENTENCES: Final[dict[Language, dict[str, str]]] = {
         "over_cost": "Over budget: {lost} lost in 30 days, budget {budget}.",
         "over_at_least": "Over budget: at least {lost} lost in 30 days, budget {budget}; not all "
         "days have a rate.",
+        "over_by_less": "It is over by less than {least}.",
         "always": "Every run is delivered.",
         "no_result": "Not sent: no scenario has a result.",
         "nothing_lost": "Not sent: nothing is lost.",
@@ -48,6 +53,7 @@ _SENTENCES: Final[dict[Language, dict[str, str]]] = {
         "over_cost": "Budget dépassé : {lost} perdus en 30 jours, budget {budget}.",
         "over_at_least": "Budget dépassé : au moins {lost} perdus en 30 jours, budget {budget} ; "
         "tous les jours n’ont pas de tarif.",
+        "over_by_less": "Le dépassement est de moins de {least}.",
         "always": "Chaque exécution est envoyée.",
         "no_result": "Non envoyé : aucun scénario n’a de résultat.",
         "nothing_lost": "Non envoyé : rien n’est perdu.",
@@ -101,9 +107,13 @@ def decide(
     return _on_change(language, report, delivery.threshold or ChangeThreshold())
 
 
-def hours_text(hours: float, language: Language, *, signed: bool = False) -> str:
-    """GPU-hours as people of the language write them."""
-    digits = "#,##0" if abs(hours) >= 100 else "#,##0.##"
+def hours_text(
+    hours: float, language: Language, decimals: int | None = None, *, signed: bool = False
+) -> str:
+    """GPU-hours as people of the language write them, with at most so many decimals."""
+    if decimals is None:
+        decimals = 0 if abs(hours) >= 100 else 2
+    digits = "#,##0" + ("." + "#" * decimals if decimals else "")
     pattern = f"+{digits};-{digits}" if signed and hours else digits
     return format_decimal(hours, format=pattern, locale=language)
 
@@ -121,7 +131,9 @@ def _over(outcome: BudgetOutcome | None, language: Language) -> str | None:
         return None
     lost, budget = outcome.gpu_hours_lost_per_30_days, outcome.gpu_hours_budget_per_30_days
     if lost is not None and budget is not None and lost > budget:
-        hours = {"lost": hours_text(lost, language), "budget": hours_text(budget, language)}
+        text = partial(hours_text, language=language)
+        decimals = _decimals_apart(text, lost, budget)
+        hours = {"lost": text(lost, decimals=decimals), "budget": text(budget, decimals=decimals)}
         return _say(language, "over_hours", **hours)
     cost, cost_budget = outcome.cost_of_loss_per_30_days, outcome.cost_budget_per_30_days
     # Where not all days have a rate, those that have one may be enough.
@@ -131,7 +143,13 @@ def _over(outcome: BudgetOutcome | None, language: Language) -> str | None:
     if known is None or cost_budget is None:
         return None
     amounts = {"lost": _money_text(known, language), "budget": _money_text(cost_budget, language)}
-    return _say(language, code, **amounts)
+    said = _say(language, code, **amounts)
+    if Decimal(known.amount) > Decimal(cost_budget.amount):
+        return said
+    # It is more than the budget only before it is rounded to what can be paid.
+    least = f"{Decimal(1).scaleb(-minor_digits(known.currency)):f}"
+    shown = _money_text(Money(amount=least, currency=known.currency), language)
+    return f"{said} {_say(language, 'over_by_less', least=shown)}"
 
 
 def _unless_empty(language: Language, report: LossReport) -> Decision:
@@ -158,11 +176,11 @@ def _on_change(language: Language, report: LossReport, threshold: ChangeThreshol
     if change is None or change.difference is None or headline.items_compared == 0:
         return Decision(send=True, reason=_say(language, "not_compared"))
     difference, relative = change.difference, change.relative
-    shown = {
-        "difference": hours_text(difference, language, signed=True),
-        "relative": "" if relative is None else f" ({_percent(relative, language, signed=True)})",
-    }
-    limits = _limits(threshold, language)
+    decimals = _limit_decimals(difference, relative, threshold, language)
+    shown = {"difference": hours_text(difference, language, decimals[0], signed=True)}
+    percent = "" if relative is None else _percent(relative, language, decimals[1], signed=True)
+    shown["relative"] = f" ({percent})" if percent else ""
+    limits = _limits(threshold, language, decimals)
     if not limits:
         code = "moved_at_all" if difference else "still_at_all"
         return Decision(send=bool(difference), reason=_say(language, code, **shown))
@@ -183,21 +201,53 @@ def _passes(difference: float, relative: float | None, threshold: ChangeThreshol
     return relative is None or abs(relative) > fraction
 
 
-def _limits(threshold: ChangeThreshold, language: Language) -> list[str]:
+def _decimals_apart(text: Callable[..., str], one: float | None, other: float | None) -> int | None:
+    """How many decimals tell the two numbers apart, where they are not the same."""
+    if one is None or other is None or one == other:
+        return None
+    return next(
+        (
+            decimals
+            for decimals in _DECIMALS
+            if text(one, decimals=decimals) != text(other, decimals=decimals)
+        ),
+        _DECIMALS[-1],
+    )
+
+
+def _limit_decimals(
+    difference: float, relative: float | None, threshold: ChangeThreshold, language: Language
+) -> tuple[int | None, int | None]:
+    """Decimals of GPU-hours and of percentages: a change never looks like its limit but is it."""
+    moved = None if relative is None else abs(relative)
+    hours = partial(hours_text, language=language)
+    percent = partial(_percent, language=language)
+    return (
+        _decimals_apart(hours, abs(difference), threshold.gpu_hours_lost_per_30_days),
+        _decimals_apart(percent, moved, threshold.relative),
+    )
+
+
+def _limits(
+    threshold: ChangeThreshold, language: Language, decimals: tuple[int | None, int | None]
+) -> list[str]:
     found = []
     if threshold.gpu_hours_lost_per_30_days is not None:
-        hours = hours_text(threshold.gpu_hours_lost_per_30_days, language)
+        hours = hours_text(threshold.gpu_hours_lost_per_30_days, language, decimals[0])
         found.append(_say(language, "hours", hours=hours))
     if threshold.relative is not None:
-        found.append(_percent(threshold.relative, language))
+        found.append(_percent(threshold.relative, language, decimals[1]))
     return found
 
 
-def _percent(fraction: float, language: Language, *, signed: bool = False) -> str:
+def _percent(
+    fraction: float, language: Language, decimals: int | None = None, *, signed: bool = False
+) -> str:
     # The pattern of the language has its own space before the sign.
     text = format_percent(abs(fraction), locale=language, decimal_quantization=False)
     if abs(fraction) >= 0.001:
-        text = format_percent(round(abs(fraction), 4), locale=language, decimal_quantization=False)
+        shown = round(abs(fraction), 2 + (2 if decimals is None else decimals))
+        text = format_percent(shown, locale=language, decimal_quantization=False)
     if not signed or not fraction:
         return text
     return ("+" if fraction > 0 else "-") + text

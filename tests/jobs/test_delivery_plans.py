@@ -145,6 +145,38 @@ def test_a_run_over_its_budget_is_told_whatever_the_rule_is() -> None:
     assert not decided(within, **rule).send
 
 
+def test_what_is_over_by_less_than_can_be_shown_does_not_look_like_its_limit() -> None:
+    hours = with_budget(gpu_hours_budget_per_30_days=120_000.0)
+    assert decided(hours).reason == (
+        "Over budget: 120,000.4 GPU-hours lost in 30 days, budget 120,000."
+    )
+    closer = with_budget(gpu_hours_lost_per_30_days=0.250001, gpu_hours_budget_per_30_days=0.25)
+    assert decided(closer).reason == (
+        "Over budget: 0.250001 GPU-hours lost in 30 days, budget 0.25."
+    )
+    amount = Money(amount="100.00", currency="EUR")
+    cost = with_budget(cost_of_loss_per_30_days=amount, cost_budget_per_30_days=amount)
+    assert decided(cost).reason == (
+        f"Over budget: 100.00{NBSP}EUR lost in 30 days, budget 100.00{NBSP}EUR. "
+        f"It is over by less than 0.01{NBSP}EUR."
+    )
+    yen = Money(amount="100", currency="JPY")
+    partly = with_budget(priced_cost_per_30_days=yen, cost_budget_per_30_days=yen)
+    assert decided(partly, "fr").reason.endswith(
+        f" pas de tarif. Le dépassement est de moins de 1{NBSP}JPY."
+    )
+    rule: dict[str, Any] = {"when": "on_change"}
+    threshold = {"gpu_hours_lost_per_30_days": 5_000, "relative": 0.05}
+    assert decided(moved(100_000.0, 105_000.3), **rule, threshold=threshold).reason == (
+        "The 30-day loss moved by +5,000.3 GPU-hours (+5.0003%), more than 5,000 GPU-hours or 5%."
+    )
+    still = decided(moved(100_000.0, 104_999.9), **rule, threshold=threshold)
+    assert still.reason == (
+        "Not sent: the 30-day loss moved by +4,999.9 GPU-hours (+4.9999%), not more than "
+        "5,000 GPU-hours or 5%."
+    )
+
+
 def test_not_empty() -> None:
     assert decided(moved(0.0, 0.0), when="not_empty") == Decision(
         send=False, reason="Not sent: nothing is lost."
@@ -162,7 +194,7 @@ def test_not_empty() -> None:
     [
         (
             *(100_000.0, 105_001.0, {"relative": 0.05}, True),
-            "The 30-day loss moved by +5,001 GPU-hours (+5%), more than 5%.",
+            "The 30-day loss moved by +5,001 GPU-hours (+5.001%), more than 5%.",
         ),
         # Not more than
         (
