@@ -22,7 +22,8 @@ from service.jobs import deletions
         description="It is gone from lists, results, comparisons, histories, exports and "
         "repricings with this answer; its rows, and what was published of it, are taken away in "
         "the background. Files that were exported from it stay. A batch that has not ended "
-        "answers 409: cancel it first.",
+        "answers 409: cancel it first; and so does that of a run which a schedule names as its "
+        "`baseline`: name another one first.",
         tag=TAG,
         path=BatchPath,
         needs_if_match=True,

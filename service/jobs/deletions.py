@@ -16,7 +16,7 @@ from service.jobs import audit, publications
 from service.jobs.actors import Actor
 from service.jobs.batch_documents import TERMINAL_STATES
 from service.jobs.batches import get
-from service.jobs.retention_needs import needed_batches
+from service.jobs.retention_needs import needed_batches, schedule_naming
 from service.jobs.task import Task
 
 __all__ = [
@@ -44,14 +44,20 @@ def delete_batch(
 ) -> None:
     """Delete an ended batch: from this transaction on it is not there for any reader.
 
-    Raises `NotFoundError`, `ConflictError` for a batch that has not ended, and
-    `PreconditionFailedError` when it has changed since the caller read it.
+    Raises `NotFoundError`, `ConflictError` for a batch that has not ended or is the named baseline
+    of a schedule, and `PreconditionFailedError` when it has changed since the caller read it.
     """
     batch = get(connection, actor, batch_id)
     if batch.state not in TERMINAL_STATES:
         raise ConflictError(
             f"batch {batch_id} is {batch.state}: only a batch that has ended can be deleted; "
             "cancel it first"
+        )
+    schedule = schedule_naming(connection, batch_id)
+    if schedule is not None:
+        raise ConflictError(
+            f"batch {batch_id} is what all runs of the schedule {schedule!r} are compared with: "
+            "change its `baseline` first"
         )
     if not deletions.mark_deleted(
         connection, batch_id, version=expected_version, now=datetime.now(UTC)

@@ -9,7 +9,7 @@ from uuid import UUID
 
 import msgspec
 
-from service.db import retention, run_queue
+from service.db import retention, run_queue, schedule_runs, slot_ledger
 from service.db.engine import Connection, Row
 from service.jobs.run_baselines import end_of
 from service.jobs.schedule_documents import Baseline, DatedRun, NamedRun
@@ -23,6 +23,17 @@ def needed_batches(connection: Connection) -> frozenset[UUID]:
         if run is not None:
             found.add(run.batch_id)
     return frozenset(found)
+
+
+def schedule_naming(connection: Connection, batch_id: UUID) -> str | None:
+    """The slug of the schedule whose baseline is the batch's run, by its id."""
+    run = schedule_runs.run_of_batch(connection, batch_id)
+    if run is None:
+        return None
+    schedule = slot_ledger.find_schedule(connection, run.schedule_id)
+    wanted = schedule.definition.get("baseline") or {}
+    is_named = wanted.get("kind") == "run" and wanted.get("run_id") == str(run.id)
+    return run.schedule_slug if is_named and schedule.deleted_at is None else None
 
 
 def _baseline_of_next(connection: Connection, row: Row[Any]) -> Row[Any] | None:

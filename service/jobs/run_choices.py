@@ -6,7 +6,7 @@ no catching up; and what comes in its time waits for them, since they push nobod
 """
 
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Final, Literal
 from uuid import UUID
 
 import msgspec
@@ -15,6 +15,10 @@ from service.db import backfills, run_queue
 from service.db.engine import Connection, Row
 from service.jobs.new_runs import LATE
 from service.jobs.schedule_documents import ConcurrencyPolicy, ScheduleIn
+
+# Of slots that came in their time and wait, under `queue`: a schedule whose runs take longer than
+# the time between its slots would pile them up without end.
+MAX_WAITING: Final = 100
 
 Act = Literal["start", "skip", "replace", "cancel_all"]
 
@@ -69,6 +73,8 @@ def _given_up(
     in_time = [run for run in waiting if not is_late(run)]
     if policy == "forbid":
         return _forbidden(in_time, [run for run in active if not is_late(run)])
+    if policy == "queue":
+        return _too_many([run for run in in_time if run.kind != "manual"])
     if policy == "replace" and len(in_time) > 1:
         return Choice(act="replace", run=in_time[0], reason=replaced_by(in_time[-1]))
     return None
@@ -113,6 +119,17 @@ def replaced_by(newer: Row[Any]) -> str:
         f"the run of {newer.local_time} ({newer.id}) came before it had ended, and the concurrency "
         "policy is `replace`"
     )
+
+
+def _too_many(waiting: list[Row[Any]]) -> Choice | None:
+    """The oldest of those that wait, where they are more than may; what was asked for is none."""
+    if len(waiting) <= MAX_WAITING:
+        return None
+    reason = (
+        f"{MAX_WAITING} newer slots wait already, which is as many as may under the concurrency "
+        "policy `queue`: its runs take longer than the time between its slots"
+    )
+    return Choice(act="skip", run=waiting[0], reason=reason)
 
 
 def _of_backfill(

@@ -81,7 +81,7 @@ class RunOut(Struct, frozen=True, kw_only=True):
     zone: Annotated[str, Meta(description="The schedule's when the slot came.")]
     state: RunState
     reason: Annotated[
-        str | None, Meta(description="Why it was skipped, replaced, has failed or waits.")
+        str | None, Meta(description="Why it was skipped, replaced, has failed or waits now.")
     ]
     attempt: Annotated[int, Meta(description="One more each time that a backfill does it again.")]
     backfill_id: UUID | None

@@ -12,6 +12,7 @@ from service.jobs.actors import Actor
 from service.jobs.batch_documents import BatchOut, Notice
 from service.jobs.batch_views import shown_batches
 from service.jobs.run_documents import EarlierAttempt, RunBatch, RunOut
+from service.jobs.waiting_reasons import waiting_reasons
 from service.reports.loss_report import BudgetOutcome, BudgetStatus
 from service.reports.withheld_report import withheld_budget
 
@@ -22,10 +23,14 @@ def shown_runs(connection: Connection, actor: Actor, rows: Sequence[Row[Any]]) -
     team_id = actor.team_id
     found = batches.list_batches(connection, team_id, limit=len(ids), ids=ids) if ids else []
     progress = {batch.id: batch for batch in shown_batches(connection, found)}
-    return [_shown(row, actor, progress.get(row.batch_id)) for row in rows]
+    reasons = waiting_reasons(connection, rows)
+    return [
+        _shown(row, actor, progress.get(row.batch_id), row.reason or reasons.get(row.id))
+        for row in rows
+    ]
 
 
-def _shown(row: Row[Any], actor: Actor, batch: BatchOut | None) -> RunOut:
+def _shown(row: Row[Any], actor: Actor, batch: BatchOut | None, reason: str | None) -> RunOut:
     return RunOut(
         id=row.id,
         schedule_id=row.schedule_id,
@@ -35,7 +40,7 @@ def _shown(row: Row[Any], actor: Actor, batch: BatchOut | None) -> RunOut:
         local_time=row.local_time,
         zone=row.zone,
         state=row.state,
-        reason=row.reason,
+        reason=reason,
         attempt=row.attempt,
         backfill_id=row.backfill_id,
         start_on=row.start_on,

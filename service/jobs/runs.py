@@ -17,13 +17,13 @@ from service.jobs.actors import Actor
 from service.jobs.new_runs import new_run
 from service.jobs.occurrences import Slot
 from service.jobs.page_tokens import make_token, read_token
+from service.jobs.run_choices import MAX_WAITING
 from service.jobs.run_documents import UNFINISHED_RUNS, WAITING, RunOut, RunPage
 from service.jobs.run_views import shown_runs
 from service.jobs.schedule_views import definition_of
 from service.jobs.schedules import id_in, require
 from service.jobs.zone_data import zone
 
-MAX_WAITING: Final = 100
 # By hand and not ended: a mistaken loop must not mail its recipients a thousand times.
 MAX_BY_HAND: Final = 20
 MICROSECOND: Final = timedelta(microseconds=1)

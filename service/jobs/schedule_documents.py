@@ -225,8 +225,9 @@ class ScheduleIn(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
       ledger): `run_latest` runs the newest one only, `run_all` the newest `misfire_max_runs`,
       `skip` none. A slot is missed when it is `misfire_grace_s` late;
     - `concurrency_policy`: what becomes of a slot while a run before it has not ended: `forbid`
-      skips it, `queue` lets it wait, `replace` cancels the run before. Missed slots that are run
-      wait for each other and push nobody out: what comes in its time waits for them;
+      skips it, `queue` lets it wait (the newest 100 do, older ones are skipped), `replace` cancels
+      the run before. Missed slots that are run wait for each other and push nobody out: what comes
+      in its time waits for them;
     - `profiles_as_of`: `newest` revision when the run begins, or the one that was newest at the
       `slot` (which makes a difference for backfills).
     """

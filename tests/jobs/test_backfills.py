@@ -10,6 +10,7 @@ from sqlalchemy import select
 
 from service.db import slot_ledger
 from service.db.engine import Database
+from service.db.schedule_runs import RunFilter
 from service.db.schedule_tables import delivery
 from service.errors import ConflictError, InvalidError, NotFoundError, UnavailableError
 from service.jobs import backfills, reports, runs
@@ -103,6 +104,27 @@ def test_the_newest_first_is_still_compared_with_the_night_before(database: Data
     found = ledger(database, added)
     assert look(database, made.id).runs == RunCounts(succeeded=5)
     assert [run.baseline_run_id for run in found] == [None, *(run.id for run in found[:-1])]
+
+
+def test_what_waits_of_a_backfill_says_for_what(database: Database) -> None:
+    added = add_schedule(database, NOW)
+    create(database, last_on=date(2027, 1, 3), max_running=1)
+
+    def reasons() -> list[str | None]:
+        with database.read() as connection:
+            page = runs.list_page(
+                connection, ACTOR, "nightly", RunFilter(), page_size=9, page_token=None
+            )
+        return [run.reason for run in reversed(page.items)]
+
+    first, _, _ = ledger(database, added)
+    behind = f"it waits: the run of {first.local_time} ({first.id}) begins before it"
+    assert reasons() == [None, behind, behind]
+    begin(database)
+    full = "it waits: 1 of its backfill compute, and no more may at once (`max_running`)"
+    assert reasons() == [None, full, full]
+    change(database, added, paused_at=NOW, next_at=None)
+    assert reasons() == [None, *["the schedule is paused"] * 2]
 
 
 def test_a_run_is_compared_with_that_before_whichever_backfill_has_it(database: Database) -> None:

@@ -13,6 +13,8 @@ from service.db.access_tables import audit_event
 from service.db.engine import Database
 from service.db.schedule_tables import delivery, delivery_attempt, report, schedule
 from service.db.tables import export_file, export_part, result_block, scenario_batch
+from service.errors import ConflictError, NotFoundError
+from service.jobs import batches as batch_jobs
 from service.jobs import deletions, drops, retention
 from service.jobs.actors import Actor
 from service.jobs.audit_sealing import seal
@@ -235,6 +237,24 @@ def deleted(database: Database, days: int) -> set[UUID]:
     with database.read() as connection:
         c = scenario_batch.c
         return set(connection.scalars(select(c.id).where(c.deleted_at.is_not(None))))
+
+
+def test_a_named_baseline_is_deleted_by_nobody_until_another_is_named(database: Database) -> None:
+    named, runs, batches = nights(database, 3, 2, baseline=None)
+
+    def delete(place: int) -> None:
+        with database.write() as connection:
+            version = batch_jobs.get(connection, ACTOR, batches[place]).version
+            deletions.delete_batch(connection, ACTOR, batches[place], expected_version=version)
+
+    compare_with(database, named, {"kind": "run", "run_id": str(runs[0])})
+    with pytest.raises(ConflictError, match="are compared with: change its `baseline` first"):
+        delete(0)
+    delete(1)
+    compare_with(database, named, {"kind": "previous"})
+    delete(0)
+    with database.read() as connection, pytest.raises(NotFoundError):
+        batch_jobs.get(connection, ACTOR, batches[0])
 
 
 def test_what_the_next_run_is_compared_with_stays(database: Database) -> None:

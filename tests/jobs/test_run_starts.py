@@ -10,11 +10,13 @@ from sqlalchemy import func, select
 
 from service.db import batches as batch_rows
 from service.db.engine import Database, Row
+from service.db.schedule_runs import RunFilter
 from service.db.tables import scenario_batch
-from service.jobs import runs
+from service.jobs import run_choices, runs
 from service.jobs.actors import Actor
 from service.jobs.profile_changes import create_profile
 from service.jobs.profile_documents import ProfileIn
+from service.jobs.run_handover import hand_over
 from service.jobs.run_plans import plan_run
 from service.jobs.run_starts import start_due
 from service.jobs.slot_ledger import tick
@@ -135,6 +137,51 @@ def test_queue_begins_one_after_the_other_in_the_order_of_slots(database: Databa
         found = [row.state for row in ledger(database, added)]
         assert found == ["succeeded"] * number + ["running"] + ["due"] * (2 - number)
     assert num_batches(database) == 3
+
+
+def test_what_waits_says_for_what(database: Database) -> None:
+    added = add_schedule(database, BEGUN)
+    for now in NIGHTS[:3]:
+        night(database, now)
+
+    def reasons() -> list[str | None]:
+        with database.read() as connection:
+            page = runs.list_page(
+                connection, ACTOR, "nightly", RunFilter(), page_size=9, page_token=None
+            )
+        return [run.reason for run in reversed(page.items)]
+
+    first, second, _ = ledger(database, added)
+    told = f"it waits: the run of 2027-01-02T02:30:00+01:00 ({first.id}) has not ended"
+    assert reasons() == [None, told, told]
+    complete(database)
+    hand_over(database, NIGHTS[2])
+    complete(database)
+    # The second begins in a moment.
+    behind = f"it waits: the run of {second.local_time} ({second.id}) begins before it"
+    assert reasons() == [None, None, behind]
+    change(database, added, paused_at=NIGHTS[2], next_at=None)
+    run_now(database, NIGHTS[2] + timedelta(hours=1))
+    assert reasons() == [None, "the schedule is paused", "the schedule is paused", None]
+
+
+def test_of_those_that_wait_the_newest_are_kept(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert run_choices.MAX_WAITING == 100
+    monkeypatch.setattr(run_choices, "MAX_WAITING", 2)
+    added = add_schedule(database, BEGUN)
+    night(database, NIGHTS[0])
+    run_now(database, NIGHTS[0] + timedelta(hours=1))
+    for now in NIGHTS[1:]:
+        night(database, now)
+    found = ledger(database, added)
+    assert [row.state for row in found] == ["running", "due", "skipped", "skipped", "due", "due"]
+    assert found[2].reason == (
+        "2 newer slots wait already, which is as many as may under the concurrency policy "
+        "`queue`: its runs take longer than the time between its slots"
+    )
+    assert (found[2].ended_at, found[2].batch_id) == (NIGHTS[3], None)
 
 
 def test_replace_cancels_the_run_before(database: Database) -> None:
