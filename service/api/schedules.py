@@ -75,7 +75,9 @@ class ScheduleListQuery(PageQuery, frozen=True, kw_only=True):
 class OccurrenceQuery(Struct, frozen=True, kw_only=True):
     """Which occurrences."""
 
-    count: Annotated[int, Meta(ge=1, le=MAX_OCCURRENCES, description="How many.")] = 20
+    count: Annotated[
+        int, Meta(ge=1, le=MAX_OCCURRENCES, description="How many; of 50 years at most.")
+    ] = 20
     after: Annotated[Moment, Meta(description="Those after this moment; default: now.")] | None = (
         None
     )

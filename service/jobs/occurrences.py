@@ -12,14 +12,14 @@ Slots are strictly increasing, and do not depend on where one begins to look.
 
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, time, timedelta, timezone
-from itertools import takewhile
+from itertools import islice, takewhile
 from typing import Literal
 from zoneinfo import ZoneInfo
 
 from msgspec import Struct
 
 from service.errors import FieldFault
-from service.jobs.cron_fields import LAST_DAY, CronError, CronFields, read_cron
+from service.jobs.cron_fields import HORIZON_DAYS, LAST_DAY, CronError, CronFields, read_cron
 from service.jobs.zone_data import UnknownZoneError, zone
 
 # No clock was ever moved by more than a day (Samoa's): what was repeated or left out before then
@@ -28,11 +28,14 @@ LOOK_BACK = timedelta(days=3)
 PROBE = timedelta(hours=12)
 SECOND = timedelta(seconds=1)
 ONE_DAY = timedelta(days=1)
-# A piece of time in which the clock is not changed is cut off here, and goes on as another.
-MAX_PIECE = timedelta(days=60)
+# A piece of time in which the clock is not changed is cut off here, and goes on as another: short,
+# so that of a schedule that comes once a year few days are searched for changes of the clock.
+MAX_PIECE = timedelta(days=8)
+# Twice what is looked back: from where nothing comes for longer one goes on where something does.
+LONG_PAUSE = 2 * LOOK_BACK
 # Outside of these no zone's wall time is sure to be a date.
 FIRST_MOMENT = datetime(1900, 1, 1, tzinfo=UTC)
-LAST_MOMENT = datetime.combine(LAST_DAY - 2 * MAX_PIECE, time(), UTC)
+LAST_MOMENT = datetime.combine(LAST_DAY - timedelta(days=120), time(), UTC)
 
 
 class Slot(Struct, frozen=True, kw_only=True):
@@ -77,6 +80,15 @@ def slots_after(cron: str, zone_name: str, after: datetime) -> Iterator[Slot]:
     return _after(_walk(fields, tz, after - LOOK_BACK), after)
 
 
+def slots_ahead(cron: str, zone_name: str, after: datetime, *, count: int) -> list[Slot]:
+    """So many slots after a moment, of the 50 years in which each expression comes."""
+    near = takewhile(
+        lambda slot: slot.at - after <= timedelta(days=HORIZON_DAYS),
+        slots_after(cron, zone_name, after),
+    )
+    return list(islice(near, count))
+
+
 def slots_between(cron: str, zone_name: str, first_on: date, last_on: date) -> list[Slot]:
     """The slots on the days of the zone from `first_on` to `last_on`, both included."""
     start = datetime.combine(first_on, time(), UTC) - LOOK_BACK
@@ -104,9 +116,9 @@ def _walk(fields: CronFields, tz: ZoneInfo, begin: datetime) -> Iterator[Slot]:
     """
     reached = _wall(tz, begin)
     while begin < LAST_MOMENT:
-        # 29 February comes in years: what is between is not looked at piece by piece.
+        # 29 February comes in years: what is between is not searched for changes of the clock.
         coming = next(fields.days(begin.date() - ONE_DAY), LAST_DAY)
-        if coming - begin.date() > MAX_PIECE:
+        if coming - begin.date() > LONG_PAUSE:
             begin = datetime.combine(coming, time(), UTC) - LOOK_BACK
             reached = _wall(tz, begin)
             continue

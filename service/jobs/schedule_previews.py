@@ -1,7 +1,6 @@
 """When a schedule would come that is being written: nothing is stored, nothing else is checked."""
 
 from datetime import datetime
-from itertools import islice
 from typing import Annotated
 
 from msgspec import Meta, Struct
@@ -9,7 +8,7 @@ from msgspec import Meta, Struct
 from service.errors import InvalidError
 from service.jobs import occurrences
 from service.jobs.cron_words import words_of
-from service.jobs.occurrences import slots_after
+from service.jobs.occurrences import slots_ahead
 from service.jobs.schedule_documents import Cron, Zone
 from service.jobs.schedule_views import OccurrenceList, occurrence_of
 from service.jobs.zone_data import TZDATA_VERSION
@@ -31,7 +30,7 @@ def preview(
     if faults:
         raise InvalidError(faults[0].detail, problem="invalid-schedule", errors=faults)
     return OccurrenceList(
-        items=[occurrence_of(slot) for slot in islice(slots_after(cron, body.zone, after), count)],
+        items=[occurrence_of(slot) for slot in slots_ahead(cron, body.zone, after, count=count)],
         cron=cron,
         cron_words=words_of(cron),
         zone=body.zone,

@@ -1,7 +1,6 @@
 """Schedules: which there are, and when they come. `schedule_changes` writes them."""
 
 from datetime import datetime
-from itertools import islice
 from typing import Any
 from uuid import UUID
 
@@ -14,7 +13,7 @@ from service.errors import MalformedError, NotFoundError
 from service.jobs.actors import Actor
 from service.jobs.cron_words import words_of
 from service.jobs.labels import is_slug
-from service.jobs.occurrences import slots_after
+from service.jobs.occurrences import slots_ahead
 from service.jobs.page_tokens import make_token, read_token
 from service.jobs.schedule_views import (
     OccurrenceList,
@@ -91,7 +90,7 @@ def occurrences(
 ) -> OccurrenceList:
     """The next slots after a moment, whether it is paused or not; raises `NotFoundError`."""
     row = require(connection, actor, key)
-    slots = islice(slots_after(row.cron, row.zone, after), count)
+    slots = slots_ahead(row.cron, row.zone, after, count=count)
     return OccurrenceList(
         items=[occurrence_of(slot) for slot in slots],
         cron=row.cron,
