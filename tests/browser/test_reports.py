@@ -51,6 +51,13 @@ def test_headline_and_frame_show_the_figures_of_the_api(seeded_page: Page, seede
 def test_a_report_of_two_batches_is_made_and_deleted(seeded_page: Page, seeded: Seeded) -> None:
     query = f"new=yes&batch={seeded.eviction}&baseline={seeded.sizing}"
     seeded_page.goto(f"{seeded.url}/reports?{query}")
+    baseline = seeded_page.get_by_role("combobox", name="Compared with")
+    expect(baseline).to_have_value("q1-sizing")
+    # By its whole id, as one would find a batch that is not among the newest
+    batch = seeded_page.get_by_role("combobox", name="Batch")
+    batch.fill(seeded.eviction.upper())
+    seeded_page.get_by_role("option", name="q1-sizing-eviction").click()
+    expect(batch).to_have_value("q1-sizing-eviction")
     seeded_page.get_by_label("Name", exact=True).fill("Without the slow GPU")
     seeded_page.get_by_label("Budget: GPU-hours").fill("1")
     seeded_page.get_by_label("Rank remedies").uncheck()

@@ -104,6 +104,16 @@ def test_the_faults_of_a_schedule_stand_at_their_fields(browser: Browser, seeded
         page.goto(f"{seeded.url}/schedules/nightly?edit=yes")
         page.get_by_role("group", name="How to write: Scenarios").get_by_text("JSON").click()
         cron, batch = page.get_by_label("When (cron)"), page.get_by_label("Scenarios, as JSON")
+        batch.fill(
+            json.dumps({"items": [{"custom_id": f"i{n}", "profile": "a"} for n in range(51)]})
+        )
+        page.get_by_role("group", name="How to write: Scenarios").get_by_text("Form").click()
+        expect(page.get_by_text("up to 50 scenarios. These 51 are kept")).to_be_visible()
+        # A run is found by its month, however many came after it
+        page.get_by_label("Compared with").select_option(label="one run for ever")
+        page.get_by_role("combobox", name="Run", exact=True).fill("2024-06")
+        expect(page.get_by_role("listbox", name="Run").get_by_role("option")).to_have_count(2)
+        page.get_by_label("Compared with").select_option(label="the run before")
         cron.fill("61 2 * * *")
         # Told as it is typed, and again beside what keeps the form from being sent
         expect(cron).to_have_attribute("aria-describedby", re.compile("-fault"))

@@ -3,6 +3,7 @@
 import { asked, onMoved, setAsked } from "./address.js";
 import { get, withQuery } from "./api.js";
 import { drawChart } from "./charts.js";
+import { listed, showChosen } from "./choices.js";
 import { columnsOf, headingOf } from "./columns.js";
 import { axesOf, differenceColumns, pairsOf } from "./compare_rows.js";
 import { side } from "./compare_sides.js";
@@ -44,7 +45,7 @@ function choose(changes) {
 }
 
 async function begin() {
-  const [outputs, { items: schedules }] = await Promise.all([columnsOf(), get("/v1/schedules?page_size=200")]);
+  const [outputs, schedules] = await Promise.all([columnsOf(), listed("/v1/schedules")]);
   const numbers = outputs.filter((column) => column.kind === "float64" && !column.name.endsWith("_se"));
   fill(figure, numbers.map((column) => h("option", { value: column.name }, headingOf(column))));
   fill(
@@ -69,7 +70,7 @@ async function show() {
   const mine = (turn += 1);
   const query = asked();
   const [baseline, candidate] = NAMES.map((name) => query.get(name));
-  source.value = query.get("schedule") ?? "";
+  showChosen(source, query.get("schedule") ?? "");
   figure.value = query.get("figure") ?? LOST;
   if (figure.selectedIndex < 0) figure.value = LOST;
   causes.checked = query.get("causes") === "true";

@@ -1,60 +1,29 @@
 // What is compared: two batches, or two runs of a schedule, by their slots or by dates.
 
 import { get, withQuery } from "./api.js";
-import { isRunning, stateText } from "./batch_parts.js";
+import { batchOption, findBatches } from "./batch_choices.js";
+import { isRunning } from "./batch_parts.js";
+import { findRuns, runsBefore } from "./choices.js";
 import { h } from "./dom.js";
-import { count, day, moment } from "./format.js";
+import { count, moment } from "./format.js";
 import { picker } from "./picker.js";
 import { may } from "./session.js";
 import { t } from "./texts.js";
 
-const MOST = 200;
-const SHOWN = 30;
-const LONGEST = 200;
-const DAY_MS = 86_400_000;
-
-/** Batches whose name holds the text, the newest first; where there are none, new ones whose id does. */
-async function findBatches(text) {
-  const listed = async (filter) => (await get(withQuery("/v1/scenario-batches", { ...filter, page_size: MOST }))).items;
-  let found = await listed({ name_contains: text.slice(0, LONGEST) });
-  if (!found.length && text) {
-    found = (await listed({})).filter((batch) => batch.id.includes(text.toLowerCase()));
-  }
-  return found.filter((batch) => !isRunning(batch)).slice(0, SHOWN).map(batchOption);
+function addressOf(schedule) {
+  return `/v1/schedules/${encodeURIComponent(schedule)}`;
 }
 
-export function batchOption(batch) {
-  const hint = `${stateText(batch.state)} · ${day(batch.start_on)} · ${moment(batch.created_at)}`;
-  return { value: batch.id, text: batch.name, hint };
-}
-
-/** Runs that have a batch, the newest first; the first `SHOWN` that hold the text. */
-async function findRuns(schedule, text) {
-  const found = await knownRuns(schedule);
-  return found.filter((one) => `${one.text} ${one.hint}`.toLowerCase().includes(text.toLowerCase())).slice(0, SHOWN);
-}
-
-async function knownRuns(schedule) {
-  const { items } = await get(withQuery(`/v1/schedules/${encodeURIComponent(schedule)}/runs`, { page_size: MOST }));
-  return items.filter(hasResults).map(runOption);
-}
-
+/** A run by its batch, once that has results. */
 function runOption(run) {
-  const zone = run.zone;
-  return { value: run.batch_id, text: moment(run.scheduled_for, zone), hint: `${run.local_time.slice(0, 10)} · ${zone}` };
+  if (!run.batch_id || !run.batch || isRunning(run.batch)) return null;
+  return { value: run.batch_id, text: moment(run.scheduled_for, run.zone), hint: `${run.local_time.slice(0, 10)} · ${run.zone}` };
 }
 
 /** The newest run with results until the end of that day in its zone, as an option; or null. */
 async function runOfDay(schedule, wanted) {
-  // No zone is a day from UTC: what is after that day there is left out below
-  const before = new Date(Date.parse(wanted) + 2 * DAY_MS).toISOString();
-  const { items } = await get(withQuery(`/v1/schedules/${encodeURIComponent(schedule)}/runs`, { page_size: MOST, scheduled_before: before }));
-  const run = items.find((one) => hasResults(one) && one.local_time.slice(0, 10) <= wanted);
-  return run ? runOption(run) : null;
-}
-
-function hasResults(run) {
-  return run.batch_id && run.batch && !isRunning(run.batch);
+  const until = (await runsBefore(addressOf(schedule), Date.parse(wanted))).filter((one) => one.local_time.slice(0, 10) <= wanted);
+  return until.map(runOption).find(Boolean) ?? null;
 }
 
 /**
@@ -65,7 +34,7 @@ function hasResults(run) {
 export function side({ name, schedule, chosen, priced }) {
   const choice = picker({
     label: t(`compare.${name}`),
-    find: (text) => (schedule() ? findRuns(schedule(), text) : findBatches(text)),
+    find: (text) => (schedule() ? findRuns(addressOf(schedule()), text, runOption) : findBatches(text)),
     chosen: (option) => chosen(option.value),
   });
   const id = `${name}-on`;
@@ -100,7 +69,8 @@ export function side({ name, schedule, chosen, priced }) {
       await showPricings(batchId, pricing);
       if (!batchId) return choice.show(null);
       if (schedule()) {
-        const option = (await knownRuns(schedule())).find((one) => one.value === batchId);
+        const run = (await runsBefore(addressOf(schedule()))).find((one) => one.batch_id === batchId);
+        const option = run && runOption(run);
         if (option) return choice.show(option);
       }
       return choice.show(batchOption(await get(`/v1/scenario-batches/${batchId}`)));

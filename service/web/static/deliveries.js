@@ -2,6 +2,7 @@
 
 import { asked, onMoved, setAsked } from "./address.js";
 import { get, withQuery } from "./api.js";
+import { listed } from "./choices.js";
 import { deliveryActions } from "./delivery_actions.js";
 import { deliveryDetail } from "./delivery_detail.js";
 import { deliveryState, isMoving, KINDS, STATES, targetText } from "./delivery_words.js";
@@ -83,7 +84,7 @@ function choices(select, values, texts) {
 
 /** Names of the endpoints, and the choice among them; one that is gone is still asked for by its id. */
 async function readEndpoints() {
-  const { items } = await get("/v1/webhook-endpoints?page_size=200");
+  const items = await listed("/v1/webhook-endpoints");
   endpoints = new Map(items.map((one) => [one.id, one.name]));
   const gone = asked().get("endpoint");
   const known = gone && !endpoints.has(gone) ? [[gone, t("deliveries.endpoint_gone")]] : [];
@@ -92,7 +93,7 @@ async function readEndpoints() {
 }
 
 async function suggestSchedules() {
-  const known = (await get("/v1/schedules?page_size=200")).items;
+  const known = await listed("/v1/schedules");
   fill(byId("schedules"), known.map((one) => h("option", { value: one.slug }, one.name)));
 }
 

@@ -3,6 +3,7 @@
 
 import { h, settled } from "./dom.js";
 import { faultOf } from "./field_checks.js";
+import { pickedField } from "./picked_field.js";
 import { has, t } from "./texts.js";
 import { decimalRead, decimalRefused, typedDecimal, typedNumber, writtenDecimal, writtenNumber } from "./typed_number.js";
 
@@ -46,7 +47,8 @@ function partsOf(pointer) {
  *
  * - `kind`: number (typed as the page's language writes it; `factor`: what one of it is in the API's unit), decimal (money: the same, but a text for
  *   the API, with the pointer of its `currency`), text, select, date, check, json, lines (a list of texts, one a line) or pairs
- *   (an object of texts, "key: value" a line), choices (several of `options`, each to be ticked);
+ *   (an object of texts, "key: value" a line), choices (several of `options`, each to be ticked),
+ *   picked (one that is searched for, see picked_field.js);
  * - `options`: [[value, label]] of a select; `list`: suggestions of a text;
  * - an empty field is `null`, or left out (undefined) with `absent: true`.
  *
@@ -57,6 +59,7 @@ function partsOf(pointer) {
 export function field(description) {
   const { kind, pointer } = description;
   if (kind === "choices") return choicesField(description);
+  if (kind === "picked") return pickedField(description);
   made += 1;
   const id = `f${made}-${pointer.replace(/[^A-Za-z0-9]+/g, "-")}`;
   const input = inputOf(description, id);

@@ -2,6 +2,7 @@
 
 import { asked, onMoved, setAsked } from "./address.js";
 import { get, withQuery } from "./api.js";
+import { listed, showChosen } from "./choices.js";
 import { byId, fill, h, settled } from "./dom.js";
 import { count } from "./format.js";
 import { historyChart } from "./history_chart.js";
@@ -24,6 +25,8 @@ let turn = 0;
 
 function showFields() {
   for (const name of NAMES) fields[name].value = asked().get(name) ?? DEFAULTS[name] ?? "";
+  // Also one that is not in the list, or a deleted schedule by its id
+  for (const name of ["profile", "schedule"]) showChosen(fields[name], asked().get(name) ?? "");
   if (fields.group_by.selectedIndex < 0) fields.group_by.value = DEFAULTS.group_by;
   fields.scenario.disabled = fields.group_by.value !== "scenario";
   // Days are counted back from the last one, or begin with the first
@@ -143,13 +146,13 @@ function notes(answer) {
 
 async function fillChoices() {
   const [profiles, schedules, recent] = await Promise.all([
-    get("/v1/cluster-profiles?page_size=200"),
-    get("/v1/schedules?page_size=200"),
+    listed("/v1/cluster-profiles"),
+    listed("/v1/schedules"),
     get("/v1/loss-history?group_by=scenario&limit=200"),
   ]);
   const any = h("option", { value: "" }, t("compare.any"));
-  fill(fields.profile, any, profiles.items.map((one) => h("option", { value: one.slug }, one.slug)));
-  fill(fields.schedule, any.cloneNode(true), schedules.items.map((one) => h("option", { value: one.slug }, one.name)));
+  fill(fields.profile, any, profiles.map((one) => h("option", { value: one.slug }, one.slug)));
+  fill(fields.schedule, any.cloneNode(true), schedules.map((one) => h("option", { value: one.slug }, one.name)));
   const names = [...new Set(recent.items.map((row) => row.scenario))].sort();
   fill(byId("scenarios"), names.map((name) => h("option", { value: name })));
 }

@@ -2,6 +2,7 @@
 
 import { h } from "./dom.js";
 import { FieldFault, fieldset, setAt, valueAt } from "./form.js";
+import { count } from "./format.js";
 import { rawOf, recordList } from "./record_list.js";
 import { t } from "./texts.js";
 
@@ -29,6 +30,7 @@ export function batchControls({ profiles }) {
       { text: t("schedules.add_scenario_item"), record: () => ({ custom_id: "", name: null, scenario: EXAMPLE, overrides: {} }) },
     ],
     most: MOST,
+    full: t("schedules.form_full", { most: count(MOST) }),
   });
   return {
     element: h("div", {}, items.element, own.element),
@@ -43,6 +45,7 @@ export function batchControls({ profiles }) {
       own.show({ batch });
       items.show(batch?.items ?? []);
     },
+    misfit: (batch) => (Array.isArray(batch?.items) && batch.items.length > MOST ? t("schedules.too_many_items", { count: count(batch.items.length), most: count(MOST) }) : null),
     fits: (batch) => batch !== null && typeof batch === "object" && Array.isArray(batch.items) && batch.items.length <= MOST && batch.items.every(itemFits),
   };
 }

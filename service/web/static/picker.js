@@ -19,7 +19,7 @@ export function picker({ label, find, chosen }) {
 
   const input = h("input", {
     id, role: "combobox", "aria-expanded": "false", "aria-controls": `${id}-list`, "aria-autocomplete": "list",
-    autocomplete: "off", spellcheck: "false", placeholder: t("compare.pick"),
+    autocomplete: "off", spellcheck: "false", placeholder: t("common.pick"),
   });
   const list = h("ul", { id: `${id}-list`, role: "listbox", "aria-label": label, hidden: true });
   const hint = h("p", { class: "hint" });
@@ -37,7 +37,7 @@ export function picker({ label, find, chosen }) {
     if (mine !== asked) return;
     options = found;
     at = -1;
-    fill(list, options.length ? options.map(optionElement) : h("li", { class: "empty" }, t("compare.none_found")));
+    fill(list, options.length ? options.map(optionElement) : h("li", { class: "empty" }, t("common.none_found")));
     list.hidden = false;
     input.setAttribute("aria-expanded", "true");
   }

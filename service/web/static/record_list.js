@@ -8,14 +8,15 @@ import { t } from "./texts.js";
  * - `fields(place, record) → {element, read(), raw()}`: the fields of one, whose pointers hold its place;
  *   `raw()` is what they hold without their rules;
  * - `titleOf(place, record)`: what it is called; `additions`: `[{text, record()}]`, a button each; `most`: how many fit;
- * - `empty`: what is said where there is none.
+ * - `empty`, `full`: what is said where there is none, and where no more fit.
  * Answers `{element, read(), show(records)}`.
  */
-export function recordList({ fields, titleOf, additions, most, empty = null }) {
+export function recordList({ fields, titleOf, additions, most, empty = null, full = null }) {
   const place = h("div", { class: "records" });
   const buttons = additions.map(({ text, record }) => h("button", { type: "button", onclick: () => add(record()) }, text));
   const none = h("p", { class: "hint" }, empty);
-  const element = h("div", {}, none, place, h("div", { class: "actions" }, buttons));
+  const all = h("p", { class: "hint" }, full);
+  const element = h("div", {}, none, place, h("div", { class: "actions" }, buttons), all);
   let shown = [];
 
   const read = () => gathered(shown.map((one) => one.read));
@@ -24,7 +25,9 @@ export function recordList({ fields, titleOf, additions, most, empty = null }) {
     shown = records.map((record, at) => fields(at, record));
     place.replaceChildren(...shown.map((one, at) => cardOf(one, at, titleOf(at, records[at]))));
     none.hidden = empty === null || shown.length > 0;
-    for (const button of buttons) button.disabled = shown.length >= most;
+    const isFull = shown.length >= most;
+    all.hidden = full === null || !isFull;
+    for (const button of buttons) button.disabled = isFull;
   }
 
   function cardOf(one, at, title) {

@@ -2,9 +2,11 @@
 
 import { asked, onMoved, setAsked } from "./address.js";
 import { create, get, withQuery } from "./api.js";
+import { batchOption, findBatches } from "./batch_choices.js";
+import { listed } from "./choices.js";
 import { byId, fill, h, settled } from "./dom.js";
 import { fieldset, hint } from "./form.js";
-import { moment, momentElement } from "./format.js";
+import { momentElement } from "./format.js";
 import { showProblem } from "./problems.js";
 import { reportState } from "./report_states.js";
 import { may } from "./session.js";
@@ -67,7 +69,7 @@ filters.state.addEventListener("change", filter);
 /** Schedules to filter by: what is typed is a slug or an id. */
 async function suggestSchedules() {
   if (!(await may("schedules:read"))) return;
-  const known = (await get("/v1/schedules?page_size=200")).items;
+  const known = await listed("/v1/schedules");
   byId("schedules").replaceChildren(...known.map((one) => h("option", { value: one.slug }, one.name)));
 }
 
@@ -76,13 +78,15 @@ function described(one) {
   return { ...one, label: t(`reports.${name}`), hint: hint(`reports.${name}_hint`) };
 }
 
-/** Batches that have results, and those that the address names. */
-async function batchOptions() {
-  const { items } = await get("/v1/scenario-batches?page_size=200");
-  const named_ = [asked().get("batch"), asked().get("baseline")].filter(Boolean);
-  const ended = items.filter((one) => ENDED.includes(one.state)).map((one) => [one.id, `${one.name} · ${moment(one.created_at)}`]);
-  const others = named_.filter((id) => !ended.some(([known]) => known === id)).map((id) => [id, id]);
-  return [...others, ...ended];
+/** Batches that have results. */
+const batch = {
+  kind: "picked",
+  find: (text) => findBatches(text, hasResults),
+  optionOf: async (id) => batchOption(await get(`/v1/scenario-batches/${encodeURIComponent(id)}`)),
+};
+
+function hasResults({ state }) {
+  return ENDED.includes(state);
 }
 
 function pricingAsked(name) {
@@ -91,7 +95,7 @@ function pricingAsked(name) {
 }
 
 async function buildForm() {
-  const batches = await batchOptions();
+  const newest = asked().get("batch") ?? (await findBatches("", hasResults))[0]?.value;
   const seesCosts = await may("costs:read");
   const money = seesCosts
     ? [
@@ -103,8 +107,8 @@ async function buildForm() {
     : [];
   const content = fieldset(
     [
-      { pointer: "/batch_id", kind: "select", options: batches.length ? batches : [[null, t("reports.no_batch")]], required: true },
-      { pointer: "/baseline_batch_id", kind: "select", options: [[null, t("reports.no_baseline")], ...batches] },
+      { pointer: "/batch_id", ...batch, required: true },
+      { pointer: "/baseline_batch_id", ...batch, none: t("reports.no_baseline") },
       { pointer: "/name", kind: "text", absent: true },
       { pointer: "/report/language", kind: "select", options: [["en", t("common.in_en")], ["fr", t("common.in_fr")]] },
       { pointer: "/report/movers", kind: "number", step: 1, min: 1, max: 100, required: true },
@@ -115,7 +119,7 @@ async function buildForm() {
   );
   fill(byId("report-fields"), content.element);
   content.show({
-    batch_id: asked().get("batch") ?? batches[0]?.[0],
+    batch_id: newest,
     baseline_batch_id: asked().get("baseline"),
     ...(seesCosts ? { pricing: pricingAsked("pricing"), baseline_pricing: pricingAsked("baseline_pricing") } : {}),
     report: { language: document.documentElement.lang, movers: 10, remedies: true },
@@ -129,7 +133,7 @@ async function openForm(isFocused = false) {
   if (section.hidden) return;
   try {
     content ??= await buildForm();
-    if (isFocused) section.querySelector("select").focus();
+    if (isFocused) section.querySelector("input").focus();
   } catch (problem) {
     showProblem(problem);
   }

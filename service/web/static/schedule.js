@@ -3,8 +3,9 @@
 import { asked, onMoved, setAsked } from "./address.js";
 import { ask, create, get, withQuery } from "./api.js";
 import { leaveSaying } from "./carried_word.js";
+import { listed } from "./choices.js";
 import { announce, byId, fill, h } from "./dom.js";
-import { count, exact, hours, money, momentElement } from "./format.js";
+import { count, day, exact, hours, money, momentElement } from "./format.js";
 import { occurrenceTable } from "./occurrence_list.js";
 import { showProblem } from "./problems.js";
 import { backfills } from "./schedule_backfills.js";
@@ -32,7 +33,7 @@ async function load() {
   const answer = await ask("GET", ADDRESS);
   // By name, as who reads the schedule knows them
   if (answer.data.deliveries.some((one) => one.kind === "webhook")) {
-    const { items } = await get("/v1/webhook-endpoints?page_size=200");
+    const items = await listed("/v1/webhook-endpoints");
     endpoints = new Map(items.map((one) => [one.id, one.name]));
   }
   take(answer);
@@ -78,7 +79,15 @@ function showFacts() {
 
 function baselineText(baseline) {
   const text = named("schedules.baseline_", baseline?.kind ?? "none");
-  return baseline?.on ? `${text}: ${baseline.on}` : baseline?.run_id ? `${text}: ${baseline.run_id}` : text;
+  if (baseline?.on) return t("schedules.baseline_named", { kind: text, of: day(baseline.on) });
+  if (!baseline?.run_id) return text;
+  const run = h("span", {}, baseline.run_id);
+  // By its slot, as the ledger calls it; where that cannot be read its id stays
+  get(`${ADDRESS}/runs/${baseline.run_id}`).then(
+    ({ batch_id, local_time }) => run.replaceChildren(batch_id ? h("a", { href: `/batches/${batch_id}` }, localTime(local_time)) : localTime(local_time)),
+    () => {},
+  );
+  return h("span", {}, t("schedules.baseline_named", { kind: text, of: "" }), run);
 }
 
 function budgetText() {
@@ -113,7 +122,7 @@ async function showForm() {
   byId("edit-schedule").hidden = !isOpen;
   byId("edit").setAttribute("aria-expanded", String(isOpen));
   if (!isOpen) return;
-  content ??= knownChoices(ADDRESS, schedule.baseline).then((choices) => scheduleForm({ isNew: false, seesCosts, isBudgetWithheld: Boolean(schedule.budget_withheld), ...choices }));
+  content ??= knownChoices().then((choices) => scheduleForm({ isNew: false, address: ADDRESS, seesCosts, isBudgetWithheld: Boolean(schedule.budget_withheld), ...choices }));
   try {
     const form = await content;
     fill(byId("schedule-fields"), form.element);

@@ -1,6 +1,7 @@
 // The form of a schedule, with a preview of when it would come as one types.
 
 import { ask, get, Problem } from "./api.js";
+import { findRuns, listed, reportedRun } from "./choices.js";
 import { deliveryControls } from "./delivery_fields.js";
 import { fill, h, settled } from "./dom.js";
 import { FieldFault, fieldset, gathered, hint, setAt, valueAt } from "./form.js";
@@ -10,7 +11,7 @@ import { clearField, markField } from "./problems.js";
 import { may } from "./session.js";
 import { named, t } from "./texts.js";
 import { twoViews } from "./two_views.js";
-import { cronWords, localTime } from "./wall_time.js";
+import { cronWords } from "./wall_time.js";
 
 const PREVIEW_MS = 350;
 const TIMES = ["/cron", "/zone"];
@@ -27,7 +28,7 @@ function described(one) {
 }
 
 /** What its fields are; a budget of money only for who may see costs. */
-function sections({ isNew, seesCosts, isBudgetWithheld, runs }) {
+function sections({ isNew, seesCosts, isBudgetWithheld, address }) {
   const money = seesCosts
     ? [
         { pointer: "/budget/cost_of_loss_per_30_days/amount", kind: "decimal", currency: "/budget/cost_of_loss_per_30_days/currency", name: "budget_amount", absent: true },
@@ -54,7 +55,7 @@ function sections({ isNew, seesCosts, isBudgetWithheld, runs }) {
     ["reporting", [
       { pointer: "/baseline/kind", kind: "select", options: options("baseline", isNew ? KINDS.filter((kind) => kind !== "run") : KINDS) },
       { pointer: "/baseline/on", kind: "date", absent: true },
-      { pointer: "/baseline/run_id", kind: "select", options: [[null, t("schedules.choose_run")], ...runs], absent: true },
+      { pointer: "/baseline/run_id", kind: "picked", absent: true, ...runsOf(address) },
       { pointer: "/report/language", kind: "select", options: [["en", t("common.in_en")], ["fr", t("common.in_fr")]] },
       { pointer: "/report/movers", kind: "number", step: 1, min: 1, max: 100, required: true },
       { pointer: "/report/remedies", kind: "check" },
@@ -63,29 +64,26 @@ function sections({ isNew, seesCosts, isBudgetWithheld, runs }) {
   ].map(([name, fields]) => [name, fields.map(described)]);
 }
 
-/**
- * What there is to choose from: `{endpoints, profiles, runs}`, of the first 200 each. `address`: of a schedule
- * that has runs; `baseline`: what it is compared with now.
- */
-export async function knownChoices(address = null, baseline = null) {
-  const [endpoints, profiles, runs] = await Promise.all([
-    listed("/v1/webhook-endpoints?page_size=200"),
-    may("profiles:read").then((is) => (is ? listed("/v1/cluster-profiles?page_size=200") : [])),
-    address ? listed(`${address}/runs?page_size=200`) : [],
-  ]);
-  const ended = runs.filter((run) => run.report_id).map((run) => [run.id, localTime(run.local_time)]);
-  const chosen = baseline?.run_id;
-  const older = chosen && !ended.some(([id]) => id === chosen) ? [[chosen, chosen]] : [];
-  return { endpoints, profiles: profiles.map((one) => one.slug), runs: [...older, ...ended] };
+/** How a run of the schedule at this address is found and called. */
+function runsOf(address) {
+  return {
+    find: (text) => findRuns(address, text, reportedRun),
+    optionOf: async (id) => reportedRun(await get(`${address}/runs/${id}`)),
+  };
 }
 
-async function listed(path) {
-  return (await get(path)).items;
+/** What there is to choose from: `{endpoints, profiles}`. */
+export async function knownChoices() {
+  const [endpoints, profiles] = await Promise.all([
+    listed("/v1/webhook-endpoints"),
+    may("profiles:read").then((is) => (is ? listed("/v1/cluster-profiles") : [])),
+  ]);
+  return { endpoints, profiles: profiles.map((one) => one.slug) };
 }
 
 /**
  * `{element, read(), show(document)}`; a budget that is withheld is left as it is. `circumstances`:
- * `{isNew, seesCosts, isBudgetWithheld, endpoints, profiles, runs}`, the last three to choose from.
+ * `{isNew, seesCosts, isBudgetWithheld, endpoints, profiles, address}`, the last of a schedule that has runs.
  */
 export function scheduleForm(circumstances) {
   const parts = sections(circumstances).map(([name, fields]) => fieldset(fields, { legend: t(`schedules.part_${name}`) }));

@@ -6,8 +6,8 @@ import { clearField, markField } from "./problems.js";
 import { t } from "./texts.js";
 
 /**
- * - `controls`: `{element, read(), show(value), fits(value)}`; a value that does not fit into the controls
- *   is shown as JSON;
+ * - `controls`: `{element, read(), show(value), fits(value), misfit?(value)}`; a value that does not fit into the
+ *   controls is shown as JSON, with why as `misfit` says it, if it can;
  * - `pointer`, `label`, `hint`, `rows`: of the JSON.
  * Answers `{element, read(), show(value)}`.
  */
@@ -36,7 +36,7 @@ export function twoViews({ pointer, label, hint, rows, controls, required = fals
     try {
       const value = views[at].read();
       if (!views[name].fits(value)) {
-        tell(t("common.no_controls"));
+        tellMisfit(value);
         return;
       }
       put(name, value);
@@ -51,6 +51,10 @@ export function twoViews({ pointer, label, hint, rows, controls, required = fals
     }
   }
 
+  function tellMisfit(value) {
+    tell(controls.misfit?.(value) ?? t("common.no_controls"));
+  }
+
   function tell(sentence) {
     said.textContent = sentence;
     said.hidden = false;
@@ -60,7 +64,9 @@ export function twoViews({ pointer, label, hint, rows, controls, required = fals
     element,
     read: () => views[at].read(),
     show(value) {
-      put(controls.fits(value) ? "controls" : "json", value);
+      const fits = controls.fits(value);
+      put(fits ? "controls" : "json", value);
+      if (!fits && value) tellMisfit(value);
     },
   };
 }
