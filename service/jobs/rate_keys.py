@@ -1,6 +1,6 @@
 """What the rates are for that price two sides."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from uuid import UUID
 
 from service.db import histories
@@ -11,13 +11,21 @@ from service.reports.price_causes import RateKey
 
 def keys_of(connection: Connection, pairs: Iterable[CostPair]) -> dict[str, RateKey]:
     """What every rate that prices a side of the pairs is for, by rate id, with its corrections."""
-    needed = {
-        UUID(line.rate_id)
-        for pair in pairs
-        for window in (pair.past_window, pair.new_window)
-        if window is not None
-        for line in window.lines
-    }
+    return keys_of_rates(
+        connection,
+        {
+            UUID(line.rate_id)
+            for pair in pairs
+            for window in (pair.past_window, pair.new_window)
+            if window is not None
+            for line in window.lines
+        },
+    )
+
+
+def keys_of_rates(connection: Connection, rate_ids: Set[UUID]) -> dict[str, RateKey]:
+    """What the rates and their corrections are for, by rate id."""
+    needed = set(rate_ids)
     found: dict[str, RateKey] = {}
     while needed:
         rows = histories.list_rates(connection, needed)

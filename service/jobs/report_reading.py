@@ -15,6 +15,7 @@ from service.jobs.actors import Actor
 from service.jobs.batches import require_finished
 from service.jobs.chunks import grid_of
 from service.jobs.prices import BatchPrices, read_prices, require_pricing
+from service.jobs.rate_keys import keys_of_rates
 from service.jobs.result_queries import KINDS
 from service.jobs.results import shown_value
 from service.model.fields import Scenario
@@ -80,9 +81,7 @@ def read_rates(connection: Connection, sides: Sequence[ReadBatch]) -> Rates:
             )
             for row in rows
         },
-        keys={
-            str(row.id): RateKey(gpu_type=row.gpu_type, cost_center=row.cost_center) for row in rows
-        },
+        keys=keys_of_rates(connection, needed),
     )
 
 

@@ -10,7 +10,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Literal, NamedTuple
 
-from msgspec import Struct, structs
+from msgspec import Struct
 
 from service.reports.changes import is_moved
 from service.reports.money import CostStatus, Money, apportion, money, rounded, total
@@ -87,7 +87,10 @@ def _change(
         )
     shown_past = Fraction(rounded(exact.past, past_currency))
     shown_new = Fraction(rounded(exact.past + exact.difference, past_currency))
-    return _priced_change(exact, past_currency, shown_past, shown_new - shown_past)
+    effects = apportion(
+        [exact.volume, exact.price], past_currency, shown_total=shown_new - shown_past
+    )
+    return _priced_change(exact, past_currency, shown_past, *effects)
 
 
 def cost_changes(
@@ -95,9 +98,10 @@ def cost_changes(
 ) -> tuple[CostChange, list[CostChange]]:
     """The change over all groups, and of each group so that the groups add up to it.
 
-    The pasts and the differences of the groups are apportioned to the whole's; new is past +
-    difference, and the effects add up to the difference in each group. The whole's effects are
-    the sums of the groups'. Where the whole has no price, each group stands for itself.
+    The pasts and both effects of the groups are apportioned to the whole's, which are rounded
+    once: sums of what was rounded would be off by the more, the more groups there are. In each
+    group the difference is the sum of the effects, and new is past + difference. Where the whole
+    has no price, each group stands for itself.
     """
     exacts = [_exact(group) for group in groups]
     everything = [pair for group in groups for pair in group]
@@ -111,21 +115,37 @@ def cost_changes(
     ]
     if past_currency is None or whole.past is None or whole.difference is None:
         return whole, parts
-    pasts = apportion(
-        [exact.past for _, exact in known], past_currency, shown_total=Decimal(whole.past.amount)
-    )
-    differences = apportion(
-        [exact.difference for _, exact in known],
-        past_currency,
-        shown_total=Decimal(whole.difference.amount),
-    )
-    for (place, exact), past, difference in zip(known, pasts, differences, strict=True):
-        parts[place] = _priced_change(exact, past_currency, past, difference)
-    return structs.replace(
-        whole,
-        volume_effect=_sum([parts[place].volume_effect for place, _ in known], past_currency),
-        price_effect=_sum([parts[place].price_effect for place, _ in known], past_currency),
-    ), parts
+    for (place, exact), *amounts in zip(
+        known, *_columns([exact for _, exact in known], whole, past_currency), strict=True
+    ):
+        parts[place] = _priced_change(exact, past_currency, *amounts)
+    return whole, parts
+
+
+def _columns(
+    exacts: Sequence["_Exact"], whole: CostChange, currency: str
+) -> tuple[list[Decimal], list[Decimal], list[Decimal]]:
+    """The past, the volume effect and the price effect of each, which add up to the whole's.
+
+    Each column is rounded up first where those before it were rounded down: so what the three
+    make together is seldom a minor unit off.
+    """
+    behind = [Fraction(0)] * len(exacts)
+    shown: list[list[Decimal]] = []
+    for column, amount in (
+        ([exact.past for exact in exacts], whole.past),
+        ([exact.volume for exact in exacts], whole.volume_effect),
+        ([exact.price for exact in exacts], whole.price_effect),
+    ):
+        total_shown = Decimal(amount.amount if amount is not None else 0)
+        parts = apportion(column, currency, shown_total=total_shown, behind=behind)
+        behind = [
+            before + exact - Fraction(part)
+            for before, exact, part in zip(behind, column, parts, strict=True)
+        ]
+        shown.append(parts)
+    past, volume, price = shown
+    return past, volume, price
 
 
 class _Exact(Struct, frozen=True):
@@ -187,15 +207,15 @@ def _effects(past_price: Fraction, new_price: Fraction, group: _Hours) -> _Exact
 
 
 def _priced_change(
-    exact: _Exact, currency: str, past: Fraction | Decimal, difference: Fraction | Decimal
+    exact: _Exact, currency: str, past: Fraction | Decimal, volume: Decimal, price: Decimal
 ) -> CostChange:
-    """The document of exact sums whose past and difference are shown as given."""
-    volume, price = apportion([exact.volume, exact.price], currency, shown_total=difference)
+    """The document of exact sums whose past and effects are shown as given."""
+    difference = Fraction(volume) + Fraction(price)
     past_cost, moved = float(exact.past), float(exact.difference)
     relative = moved / abs(past_cost) if past_cost else math.nan
     return CostChange(
         past=money(past, currency),
-        new=money(Fraction(past) + Fraction(difference), currency),
+        new=money(Fraction(past) + difference, currency),
         difference=money(difference, currency),
         relative=relative if math.isfinite(relative) else None,
         volume_effect=money(volume, currency),
@@ -203,13 +223,6 @@ def _priced_change(
         status="priced",
         past_status=CostStatus.PRICED,
         new_status=CostStatus.PRICED,
-    )
-
-
-def _sum(amounts: Sequence[Money | None], currency: str) -> Money:
-    """Of amounts that are already at the minor unit."""
-    return money(
-        sum((Fraction(amount.amount) for amount in amounts if amount), Fraction(0)), currency
     )
 
 

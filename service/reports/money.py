@@ -135,6 +135,7 @@ def apportion(
     currency: str,
     *,
     shown_total: Fraction | Decimal | None = None,
+    behind: Sequence[Fraction] | None = None,
 ) -> list[Decimal]:
     """The parts, each rounded up or down to the minor unit so that they add up to the total shown.
 
@@ -142,13 +143,15 @@ def apportion(
     difference of two rounded amounts, up to two minor units off). Largest remainder: every part
     starts at its floor, and the units left go one by one to the parts that are furthest below
     their exact value, the first of equals;
-    a part of exactly 0 stays 0. Raises ValueError for a total that is not theirs.
+    a part of exactly 0 stays 0. `behind` is how far each was below its exact value before, by what
+    it is added to. Raises ValueError for a total that is not theirs.
     """
     digits = minor_digits(currency)
-    ratios = [part.as_integer_ratio() for part in parts]
+    ratios = [part.as_integer_ratio() for part in (*parts, *(behind or ()))]
     common = math.lcm(*(denominator for _, denominator in ratios))
     # Minor units of each part times `common`, so that nothing is lost
-    exact = [numerator * (common // denominator) * 10**digits for numerator, denominator in ratios]
+    scaled = [numerator * (common // denominator) * 10**digits for numerator, denominator in ratios]
+    exact, below = scaled[: len(parts)], scaled[len(parts) :]
     exact_total = sum(exact)
     if shown_total is None:
         shown = rounded_ratio(exact_total, common)
@@ -161,7 +164,9 @@ def apportion(
             f"{from_minor_units(shown, digits)} {currency} is not the total of the {len(exact)} "
             f"parts, which add up to {parts_total}"
         )
-    return [from_minor_units(unit, digits) for unit in apportioned(exact, common, shown)]
+    return [
+        from_minor_units(unit, digits) for unit in apportioned(exact, common, shown, below or None)
+    ]
 
 
 def from_minor_units(units: int, digits: int) -> Decimal:

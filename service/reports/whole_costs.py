@@ -4,6 +4,7 @@ The rules and the results are those of `money.rounded`, `money.apportion` and `p
 """
 
 from collections.abc import Sequence
+from operator import add
 
 
 def shortest_digits(number: float) -> tuple[int, int]:
@@ -20,14 +21,20 @@ def rounded_ratio(numerator: int, denominator: int) -> int:
     return quotient + is_up
 
 
-def apportioned(numerators: Sequence[int], denominator: int, total: int) -> list[int]:
-    """The parts over the denominator, each rounded up or down so that they add up to the total."""
+def apportioned(
+    numerators: Sequence[int], denominator: int, total: int, behind: Sequence[int] | None = None
+) -> list[int]:
+    """The parts over the denominator, each rounded up or down so that they add up to the total.
+
+    `behind`: how far each is below its exact value already, by what was rounded before it.
+    """
+    wanted = numerators if behind is None else [*map(add, numerators, behind)]
     units = [numerator // denominator for numerator in numerators]
     # What is exactly nothing stays nothing, if any other part can carry the rest.
     carriers = [part for part, numerator in enumerate(numerators) if numerator]
     furthest = sorted(
         carriers or range(len(units)),
-        key=lambda part: units[part] * denominator - numerators[part],
+        key=lambda part: units[part] * denominator - wanted[part],
     )
     left = total - sum(units)
     for turn in range(left):

@@ -459,6 +459,9 @@ def test_money_is_as_first_priced_or_newest_or_as_of(database: Database) -> None
     assert corrected.effect == row.cost_of_loss.price_effect == row.cost_of_loss.difference
     assert corrected.effect is not None
     assert float(corrected.effect.amount) == pytest.approx(row.new["gpu_hours_lost"], abs=0.011)
+    # A report of the two says the same.
+    report = make(database, batch, pricing=2, baseline_batch_id=str(batch), baseline_pricing=1)
+    assert report.headline.rates == row.causes.rates
     now = ask(database, schedule="nightly", as_of=datetime.now(UTC)).items[0]
     assert now == newest
     was = ask(database, schedule="nightly", as_of=datetime.now(UTC), pricing="first").items[0]

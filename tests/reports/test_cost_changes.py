@@ -13,7 +13,7 @@ from service.reports.cost_changes import (
     withheld_change,
 )
 from service.reports.money import CostStatus, Money
-from service.reports.pricing import PricedWindow, RateLine, priced
+from service.reports.pricing import PricedWindow, RateLine, mean_price, priced
 
 
 def window(price: str | None, unpriced_days: int = 0) -> PricedWindow:
@@ -104,6 +104,34 @@ def test_groups_add_up_in_every_column(
         assert new - past == difference == volume + price
         if all(row[2] == row[3] for row in group):
             assert price == 0
+
+
+@pytest.mark.parametrize("with_others", [False, True])
+def test_many_groups_are_rounded_once_together(*, with_others: bool) -> None:
+    """Not as the sum of hundreds of roundings that all go the same way."""
+    groups = [[pair(8.1 + number / 7_000, 10.3, "0.03", "0.0385")] for number in range(900)]
+    if with_others:
+        groups += [[pair(10.0, 10.0 + number / 900, "0.03", "0.03")] for number in range(900)]
+        groups += [[pair(11.7, 11.7, "0.03", "0.0385")] for _ in range(900)]
+    whole, parts = cost_changes(groups, "JPY", "JPY")
+    exact_volume, exact_new = Fraction(0), []
+    for (row,) in groups:
+        past_price, new_price = mean_price(row.past_window), mean_price(row.new_window)
+        assert past_price is not None
+        assert new_price is not None
+        past_hours, new_hours = Fraction(repr(row.past_hours)), Fraction(repr(row.new_hours))
+        exact_volume += (new_hours - past_hours) * past_price
+        exact_new.append(new_hours * new_price)
+    assert whole.volume_effect is not None
+    assert abs(int(whole.volume_effect.amount) - exact_volume) < 1
+    for column in ("past", "new", "difference", "volume_effect", "price_effect"):
+        amounts = [int(getattr(part, column).amount) for part in parts]
+        assert sum(amounts) == int(getattr(whole, column).amount)
+    for part, exact in zip(parts, exact_new, strict=True):
+        assert part.new is not None
+        assert abs(Fraction(part.new.amount) - exact) < 1
+    nothing = Money(amount="0", currency="JPY")
+    assert all(nothing in {part.volume_effect, part.price_effect} for part in parts[900:])
 
 
 def test_groups_stand_for_themselves_where_one_has_no_price() -> None:
