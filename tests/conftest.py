@@ -18,6 +18,7 @@ from sqlalchemy import create_engine, text
 from service.db import migrate
 from service.db.engine import Database
 from tests.long_tests import is_long
+from tests.untraced_tests import is_untraced
 
 # New examples belong where somebody looks at them: CI tells whether a change broke what was sound.
 settings.register_profile("ci", derandomize=True)
@@ -46,7 +47,7 @@ def pytest_collection() -> Generator[None, object, object]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what `make test` leaves out."""
+    """Mark what `make test` leaves out, and what it does not trace."""
     for item in items:
         params = (
             item.callspec.params
@@ -55,6 +56,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         )
         if is_long(item.nodeid, params.get("database_url")):
             item.add_marker(pytest.mark.long)
+        if is_untraced(item.nodeid):
+            item.add_marker(pytest.mark.no_cover)
 
 
 class PostgresServer:
