@@ -97,7 +97,13 @@ def served(
 def serving(url: str, log: Any) -> "subprocess.Popen[str]":
     return subprocess.Popen(
         [sys.executable, "-m", "service", "serve", "--port", "0", "--workers", "0"],
-        env={**os.environ, "TRAINARD_DATABASE_URL": url, "PYTHONPATH": str(ROOT)},
+        env={
+            **os.environ,
+            "TRAINARD_DATABASE_URL": url,
+            # What is computed here is small: a second one would only take time to start.
+            "TRAINARD_COMPUTE_PROCESSES": "1",
+            "PYTHONPATH": str(ROOT),
+        },
         stdout=subprocess.PIPE,
         stderr=log,
         text=True,
