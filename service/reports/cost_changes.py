@@ -98,10 +98,10 @@ def cost_changes(
 ) -> tuple[CostChange, list[CostChange]]:
     """The change over all groups, and of each group so that the groups add up to it.
 
-    The pasts and both effects of the groups are apportioned to the whole's, which are rounded
+    What the groups cost now and both effects are apportioned to the whole's, which are rounded
     once: sums of what was rounded would be off by the more, the more groups there are. In each
-    group the difference is the sum of the effects, and new is past + difference. Where the whole
-    has no price, each group stands for itself.
+    group the difference is the sum of the effects, and the past is new - difference. Where the
+    whole has no price, each group stands for itself.
     """
     exacts = [_exact(group) for group in groups]
     everything = [pair for group in groups for pair in group]
@@ -115,36 +115,39 @@ def cost_changes(
     ]
     if past_currency is None or whole.past is None or whole.difference is None:
         return whole, parts
-    for (place, exact), *amounts in zip(
-        known, *_columns([exact for _, exact in known], whole, past_currency), strict=True
-    ):
-        parts[place] = _priced_change(exact, past_currency, *amounts)
+    pasts, volumes, prices = _columns([exact for _, exact in known], whole, past_currency)
+    for (place, exact), past, volume, price in zip(known, pasts, volumes, prices, strict=True):
+        parts[place] = _priced_change(exact, past_currency, past, volume, price)
     return whole, parts
 
 
 def _columns(
     exacts: Sequence["_Exact"], whole: CostChange, currency: str
-) -> tuple[list[Decimal], list[Decimal], list[Decimal]]:
+) -> tuple[list[Fraction], list[Decimal], list[Decimal]]:
     """The past, the volume effect and the price effect of each, which add up to the whole's.
 
-    Each column is rounded up first where those before it were rounded down: so what the three
-    make together is seldom a minor unit off.
+    Effects are rounded up first where what it costs now was: so the past, which is what they
+    leave of it, is seldom a minor unit off.
     """
     behind = [Fraction(0)] * len(exacts)
     shown: list[list[Decimal]] = []
-    for column, amount in (
-        ([exact.past for exact in exacts], whole.past),
-        ([exact.volume for exact in exacts], whole.volume_effect),
-        ([exact.price for exact in exacts], whole.price_effect),
+    for sign, column, amount in (
+        (-1, [exact.past + exact.difference for exact in exacts], whole.new),
+        (1, [exact.volume for exact in exacts], whole.volume_effect),
+        (1, [exact.price for exact in exacts], whole.price_effect),
     ):
         total_shown = Decimal(amount.amount if amount is not None else 0)
         parts = apportion(column, currency, shown_total=total_shown, behind=behind)
         behind = [
-            before + exact - Fraction(part)
+            before + sign * (exact - Fraction(part))
             for before, exact, part in zip(behind, column, parts, strict=True)
         ]
         shown.append(parts)
-    past, volume, price = shown
+    _, volume, price = shown
+    past = [
+        Fraction(now) - Fraction(by_hours) - Fraction(by_price)
+        for now, by_hours, by_price in zip(*shown, strict=True)
+    ]
     return past, volume, price
 
 

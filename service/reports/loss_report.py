@@ -206,7 +206,13 @@ class ReportItem(Struct, frozen=True, kw_only=True):
     gpu_hours_lost_se: float | None
     gpu_hours_lost_per_30_days: float | None
     method: str | None
-    cost_of_loss: Money | None
+    cost_of_loss: Annotated[
+        Money | None,
+        Meta(
+            description="Of the item's own window; where that has 30 days, the cost of 30 days: "
+            "those of all items add up to the headline's."
+        ),
+    ]
     cost_of_loss_per_30_days: Money | None
     cost_status: CostStatus
     unpriced_days: int | None

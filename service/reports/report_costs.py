@@ -46,8 +46,9 @@ class CostChanges(Struct, frozen=True, kw_only=True):
 def costs_of(side: ReportSide, changes: CostChanges | None) -> ReportCosts:
     """The costs of a side.
 
-    The items shown add up to the whole shown. Where the changes shown add up to the same whole,
-    each item costs what its change says, so that no reader meets two amounts a cent apart.
+    The items shown add up to the whole shown, each rounded up or down. Where the changes shown add
+    up to the same whole, each item costs what its change says, so that no reader meets two amounts
+    a cent apart.
     """
     items = side.counted
     exact = [_exact(item, side.currency) for item in items]

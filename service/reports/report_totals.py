@@ -30,7 +30,7 @@ from service.reports.report_costs import (
 )
 from service.reports.report_profiles import profile_totals
 from service.reports.report_sides import Paired, ReportedItem, ReportSide
-from service.reports.volume import summed
+from service.reports.volume import MONTH_DAYS, summed
 
 AVAILABLE, LOST, LOST_SE, NOT_USEFUL = (
     "gpu_hours_available",
@@ -218,7 +218,7 @@ def _items(
                 price_days=item.price_days,
                 unpriced_days=sum(part.days for part in item.price_days if part.rate_id is None),
                 cost_status=cost_status(item.window),
-                cost_of_loss=_own_cost(item, new.currency),
+                cost_of_loss=_own_cost(item, new.currency, costs),
                 cost_of_loss_per_30_days=costs.of_items.get(item.custom_id),
                 change=moved,
                 cost_change=moved_cost,
@@ -230,10 +230,15 @@ def _items(
     return shown
 
 
-def _own_cost(item: ReportedItem, currency: str | None) -> Money | None:
-    """Over the item's own window, as the list of results shows it."""
+def _own_cost(item: ReportedItem, currency: str | None, costs: ReportCosts) -> Money | None:
+    """Over the item's own window, as the list of results shows it but for the last digit.
+
+    Of 30 days it is what all items add up to the headline by: no window has two costs.
+    """
     if item.found is None or currency is None:
         return None
+    if item.period_days == MONTH_DAYS:
+        return costs.of_items.get(item.custom_id)
     exact = cost(item.found.hours(LOST), item.window)
     return None if exact is None else money(exact, currency)
 

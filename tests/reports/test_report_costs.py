@@ -83,6 +83,16 @@ def test_an_item_costs_what_its_change_says() -> None:
     assert sum(Decimal(amount.amount) for amount in shown) == Decimal("0.02")
 
 
+def test_an_item_costs_what_it_does_rounded_up_or_down_whatever_moved() -> None:
+    """Not what is left of two roundings: `c` costs a cent."""
+    past = side(*map(losing, "abcd", (1.1, 0.2, 0.9, 0.9), ("0.01", "0.03", "0.01", "0.01")))
+    new = side(*map(losing, "abcd", (0.5, 2.3, 0.5, 3.8), ("0.03", "0.03", "0.02", "0.01")))
+    changes = changes_of(paired(past, new).pairs, past, new)
+    amounts = [changes.of_items[name].new for name in "abcd"]
+    assert amounts == [euros("0.01"), euros("0.07"), euros("0.01"), euros("0.04")]
+    assert [*costs_of(new, changes).of_items.values()] == amounts
+
+
 def test_items_that_came_keep_their_own_share() -> None:
     past, new = side(losing("a", 10.0)), side(losing("a", 20.0), losing("b", 5.0))
     changes = changes_of(paired(past, new).pairs, past, new)
