@@ -179,7 +179,7 @@ def _print_secret(made: Document, what: str) -> None:
 
 
 def _row(endpoint: Document) -> tuple[str, ...]:
-    money = "sent" if endpoint["include_costs"] else "withheld"
+    money = "sent" if endpoint["include_costs"] else "not sent"
     return endpoint["id"], endpoint["name"], endpoint["url"], money, _state(endpoint)
 
 

@@ -40,6 +40,9 @@ def _of_delivery(
     if delivery.when == "on_change" and body.baseline is None:
         detail = "it is sent after every run: without a `baseline` nothing tells what has changed"
         yield Notice(pointer=f"{place}/when", code="change_of_nothing", detail=detail)
+    if delivery.include_costs and body.batch.currency is None:
+        detail = "it holds no money: the batch has no `currency`, and nothing has a price without"
+        yield Notice(pointer=f"{place}/include_costs", code="costs_without_currency", detail=detail)
     if not isinstance(delivery, WebhookDelivery):
         return
     endpoint = webhook_endpoints.get_endpoint(connection, team_id, delivery.endpoint_id)

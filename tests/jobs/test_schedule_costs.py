@@ -160,6 +160,16 @@ def test_what_becomes_of_a_delivery_other_than_it_says_is_warned_of(database: Da
     (notice,) = create(database, wanted, settings=FOLDER).warnings
     assert (notice.pointer, notice.code) == ("/deliveries/0/when", "change_of_nothing")
     assert change(database, {"baseline": {"kind": "previous"}}, settings=FOLDER).warnings == []
+    priceless = {"items": [item()], "currency": None}
+    sends = [{**FILES, "include_costs": True}, hook]
+    (notice,) = change(
+        database, {"batch": priceless, "deliveries": sends}, settings=FOLDER
+    ).warnings
+    assert (notice.pointer, notice.code) == (
+        "/deliveries/0/include_costs",
+        "costs_without_currency",
+    )
+    change(database, {"deliveries": [FILES, hook]}, settings=FOLDER)
     with database.write() as connection:
         connection.execute(update(webhook_endpoint).values(disabled_at=NOW))
     (notice,) = read(database).warnings

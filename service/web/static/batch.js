@@ -28,7 +28,7 @@ async function showBatch(batch) {
   document.title = `${batch.name} · Trainard`;
   showFacts(byId("batch"), batch);
   if (isNew) await showActions(byId("batch-actions"), batch, changed);
-  if (isMoved) announce(`${stateText(batch.state)}: ${pointsText(batch)}`);
+  if (isMoved) announce(t("common.pair", { name: stateText(batch.state), text: pointsText(batch) }));
   if (isRunning(batch)) return;
   if (byId("results").hidden) await showRows(batch);
 }

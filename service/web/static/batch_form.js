@@ -135,5 +135,5 @@ function showPlan(place, plan) {
     ),
   );
   place.hidden = false;
-  announce(`${t("results.plan")}: ${points}`);
+  announce(t("common.pair", { name: t("results.plan"), text: points }));
 }

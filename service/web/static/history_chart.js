@@ -5,6 +5,7 @@ import { drawChart } from "./charts.js";
 import { h } from "./dom.js";
 import { count, day, exactMoment, hours, moment, money, NOTHING } from "./format.js";
 import { counted, t } from "./texts.js";
+import { localTime } from "./wall_time.js";
 
 /**
  * Draw rows of `/v1/loss-history` of one scenario, in any order; `{update(rows), destroy()}`. Runs in
@@ -71,14 +72,22 @@ export function historyChart(element, rows, name = "") {
   };
 }
 
+/** The day of its slot in its schedule's zone, as the table has it; of another batch the reader's own. */
 function dayOf(run) {
-  return new Date(run.x).toISOString().slice(0, 10);
+  if (run.run) return run.run.local_time.slice(0, 10);
+  const made = new Date(run.x);
+  return new Date(Date.UTC(made.getFullYear(), made.getMonth(), made.getDate())).toISOString().slice(0, 10);
+}
+
+/** A moment as the table writes it. */
+function timeOf(run) {
+  return run.run ? localTime(run.run.local_time) : moment(run.batch_created_at);
 }
 
 /** Days; moments where a day has several runs, with seconds where a minute has. */
 function namesOf(runs) {
   const times = runs.map((run) => new Date(run.x).toISOString());
-  const ways = [runs.map((run) => day(dayOf(run))), times.map((time) => moment(time)), times.map(exactMoment)];
+  const ways = [runs.map((run) => day(dayOf(run))), runs.map(timeOf), times.map(exactMoment)];
   return ways.find((names) => new Set(names).size === new Set(times).size) ?? ways.at(-1);
 }
 

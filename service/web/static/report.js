@@ -7,7 +7,7 @@ import { count, hours, money, momentElement, percent, signedHours, signedMoney, 
 import { showProblem } from "./problems.js";
 import { budgetTag, reportState } from "./report_states.js";
 import { attempt, confirmed, onlyWith } from "./submit.js";
-import { language, named, t } from "./texts.js";
+import { counted, language, named, t } from "./texts.js";
 import { localTime } from "./wall_time.js";
 
 const id = decodeURIComponent(location.pathname.split("/").at(-1));
@@ -110,7 +110,7 @@ function budgetCard(budget) {
   const lines = [
     budget.gpu_hours_budget_per_30_days === null
       ? null
-      : t("reports.budget_of_hours", { lost: hours(budget.gpu_hours_lost_per_30_days), budget: hours(budget.gpu_hours_budget_per_30_days) }),
+      : counted("reports.budget_of_hours", budget.gpu_hours_budget_per_30_days, hours(budget.gpu_hours_budget_per_30_days), { lost: hours(budget.gpu_hours_lost_per_30_days) }),
     budget.cost_budget_per_30_days
       ? t("reports.budget_of_money", { cost: money(budget.cost_of_loss_per_30_days), budget: money(budget.cost_budget_per_30_days) })
       : null,

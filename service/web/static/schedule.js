@@ -5,7 +5,7 @@ import { ask, create, get, withQuery } from "./api.js";
 import { leaveSaying } from "./carried_word.js";
 import { listed } from "./choices.js";
 import { announce, byId, fill, h } from "./dom.js";
-import { count, day, exact, hours, money, momentElement } from "./format.js";
+import { count, day, exact, hours, money, momentElement, percent } from "./format.js";
 import { occurrenceTable } from "./occurrence_list.js";
 import { showProblem } from "./problems.js";
 import { backfills } from "./schedule_backfills.js";
@@ -14,7 +14,7 @@ import { repricings } from "./schedule_repricings.js";
 import { runLedger } from "./schedule_runs.js";
 import { may } from "./session.js";
 import { attempt, confirmed, onlyWith, onSubmit } from "./submit.js";
-import { counted, named, t } from "./texts.js";
+import { counted, has, named, t } from "./texts.js";
 import { cronWords, localTime, utcTime } from "./wall_time.js";
 
 const slug = decodeURIComponent(location.pathname.split("/").at(-1));
@@ -34,7 +34,7 @@ async function load() {
   // By name, as who reads the schedule knows them
   if (answer.data.deliveries.some((one) => one.kind === "webhook")) {
     const items = await listed("/v1/webhook-endpoints");
-    endpoints = new Map(items.map((one) => [one.id, one.name]));
+    endpoints = new Map(items.map((one) => [one.id, one.enabled ? one.name : t("schedules.endpoint_disabled", { name: one.name })]));
   }
   take(answer);
   await showOccurrences();
@@ -74,12 +74,20 @@ function showFacts() {
   ];
   fill(byId("facts"), facts.flatMap(([key, value]) => [h("dt", {}, t(`schedules.${key}`)), h("dd", {}, value)]));
   const warnings = schedule.warnings ?? [];
-  fill(byId("warnings"), warnings.map((one) => h("p", { class: "advice", lang: "en" }, one.detail)));
+  fill(byId("warnings"), warnings.map(warningElement));
+}
+
+/** By its code, with the delivery that it is about; what is newer than the texts as the API says it. */
+function warningElement({ code, pointer, detail }) {
+  const [, place] = /^\/deliveries\/(\d+)/.exec(pointer) ?? [];
+  const said = has(`schedules.warning_${code}`) ? h("span", {}, t(`schedules.warning_${code}`)) : h("span", { lang: "en" }, detail);
+  const about = place === undefined ? null : t("schedules.delivery_nth", { number: Number(place) + 1, kind: named("schedules.delivery_", schedule.deliveries[place].kind) });
+  return h("p", { class: "advice" }, about ? t("common.pair", { name: about, text: "" }) : null, said);
 }
 
 function baselineText(baseline) {
   const text = named("schedules.baseline_", baseline?.kind ?? "none");
-  if (baseline?.on) return t("schedules.baseline_named", { kind: text, of: day(baseline.on) });
+  if (baseline?.on) return t("common.pair", { name: text, text: day(baseline.on) });
   if (!baseline?.run_id) return text;
   const run = h("span", {}, baseline.run_id);
   // By its slot, as the ledger calls it; where that cannot be read its id stays
@@ -87,7 +95,7 @@ function baselineText(baseline) {
     ({ batch_id, local_time }) => run.replaceChildren(batch_id ? h("a", { href: `/batches/${batch_id}` }, localTime(local_time)) : localTime(local_time)),
     () => {},
   );
-  return h("span", {}, t("schedules.baseline_named", { kind: text, of: "" }), run);
+  return h("span", {}, t("common.pair", { name: text, text: "" }), run);
 }
 
 function budgetText() {
@@ -103,9 +111,20 @@ function budgetText() {
 function deliveriesText() {
   if (!schedule.deliveries.length) return t("schedules.no_deliveries");
   return h("ul", { class: "plain" }, schedule.deliveries.map((one) => {
-    const to = { email: () => one.to.join(", "), directory: () => one.folder, webhook: () => endpoints.get(one.endpoint_id) }[one.kind]();
-    return h("li", {}, [named("schedules.delivery_", one.kind), to, named("schedules.when_", one.when)].filter(Boolean).join(" · "));
+    const endpoint = () => endpoints.get(one.endpoint_id) ?? t("schedules.endpoint_gone", { id: one.endpoint_id });
+    const to = { email: () => one.to.join(", "), directory: () => one.folder, webhook: endpoint }[one.kind]();
+    const files = (one.attach ?? one.formats ?? []).map((format) => format.toUpperCase()).join(", ");
+    const facts = [named("schedules.delivery_", one.kind), to, named("schedules.when_", one.when), ...limitsOf(one), files, t(one.include_costs ? "schedules.with_money" : "schedules.without_money")];
+    return h("li", {}, facts.filter(Boolean).join(" · "));
   }));
+}
+
+function limitsOf({ threshold }) {
+  const { gpu_hours_lost_per_30_days, relative } = threshold ?? {};
+  return [
+    gpu_hours_lost_per_30_days ? t("schedules.limit_hours", { hours: hours(gpu_hours_lost_per_30_days) }) : null,
+    relative ? t("schedules.limit_relative", { share: percent(relative) }) : null,
+  ];
 }
 
 /** The next 20 slots, after a day that the address may name. */

@@ -84,7 +84,7 @@ export function backfills(place, form, { address, mayWrite, began }) {
         h("td", { lang: "en" }, one.reason),
       ),
     );
-    const heads = ["slot", "became", "why"].map((key) => h("th", { scope: "col" }, t(`schedules.${key}`)));
+    const heads = ["slot", "would", "why"].map((key) => h("th", { scope: "col" }, t(`schedules.${key}`)));
     return [
       h("p", {}, h("strong", {}, sentence)),
       [found.held, ...found.warnings.map((one) => one.detail)].filter(Boolean).map((text) => h("p", { class: "advice", lang: "en" }, text)),

@@ -160,7 +160,7 @@ export function table(element, options) {
       drawBody(answer.items, quiet);
       options.loaded?.(answer);
       if (options.again && answer.items.some(options.again.when)) lookAgain(options.again.everyMs);
-      if (!quiet) announce(`${caption}: ${counted("common.table_rows", answer.items.length, count(answer.items.length))}`);
+      if (!quiet) announce(t("common.pair", { name: caption, text: counted("common.table_rows", answer.items.length, count(answer.items.length)) }));
     } catch (problem) {
       if (problem.name === "AbortError" || running !== mine) return;
       const said = [problem.title, problem.detail].filter(Boolean).join(": ") || String(problem);
