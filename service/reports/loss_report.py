@@ -214,7 +214,10 @@ class ReportItem(Struct, frozen=True, kw_only=True):
         ),
     ]
     cost_of_loss_per_30_days: Money | None
-    cost_status: CostStatus
+    cost_status: Annotated[
+        CostStatus,
+        Meta(description="Of the days; an item without numbers has no cost: see `missing`."),
+    ]
     unpriced_days: int | None
     change: Annotated[
         Change | None, Meta(description="Of the GPU-hours lost on 30 days, whatever the window.")

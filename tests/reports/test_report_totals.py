@@ -50,6 +50,24 @@ def numbers(
     return numbers_of(BATCH, new, compared, movers=movers)
 
 
+def test_costs_of_windows_of_30_days_add_up_to_the_headline() -> None:
+    """Half a cent each: rounded alone, all three would be nothing."""
+    halves = [
+        item(name, found=point(gpu_hours_lost=0.0025), window=window(("2.00", 30)))
+        for name in "abc"
+    ]
+    week = item("d", period_days=7, found=point(gpu_hours_lost=1.0), window=window(("2.00", 7)))
+    found = numbers(side(*halves))
+    assert [one.cost_of_loss for one in found.items] == [
+        euros("0.01"),
+        euros("0.01"),
+        euros("0.00"),
+    ]
+    assert found.headline.cost_of_loss_per_30_days == euros("0.02")
+    (alone,) = numbers(side(week)).items
+    assert (alone.cost_of_loss, alone.cost_of_loss_per_30_days) == (euros("2.00"), euros("8.57"))
+
+
 def test_the_headline_sums_30_days_of_what_has_numbers() -> None:
     found = numbers(
         side(
