@@ -28,6 +28,15 @@ def zone(name: str) -> ZoneInfo:
     """The zone of this name, letter by letter; raises `UnknownZoneError`."""
     # Only names from the list become paths.
     if name not in ZONES:
-        raise UnknownZoneError(f"{name!r} is no time zone of IANA's {TZDATA_VERSION}")
+        unknown = f"{name!r} is no time zone of IANA's {TZDATA_VERSION}"
+        meant = _meant(name)
+        raise UnknownZoneError(f"{unknown}; is {meant!r} meant?" if meant else unknown)
     with files("tzdata").joinpath("zoneinfo", *name.split("/")).open("rb") as file:
         return ZoneInfo.from_file(file, key=name)
+
+
+def _meant(name: str) -> str | None:
+    """The zone that is written so but for capitals and spaces, or whose city is."""
+    written = name.strip().replace(" ", "_").casefold()
+    found = [one for one in sorted(ZONES) if f"/{one.casefold()}".endswith(f"/{written}")]
+    return min(found, key=len) if found and written else None

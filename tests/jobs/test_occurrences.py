@@ -480,6 +480,21 @@ def test_zones_that_are_none(name: str) -> None:
         zone(name)
 
 
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("europe/paris", "Europe/Paris"),
+        ("paris", "Europe/Paris"),
+        ("New York", "America/New_York"),
+        ("Mars", None),
+        ("", None),
+    ],
+)
+def test_the_zone_that_is_meant_is_named(name: str, meant: str | None) -> None:
+    (fault,) = check("0 0 * * *", name, shortest_minutes=1)
+    assert fault.detail.partition("; is ")[2] == (f"{meant!r} meant?" if meant else "")
+
+
 def test_both_faults_are_told() -> None:
     faults = check("61 0 * * *", "Mars/Olympus", shortest_minutes=1)
     assert [fault.pointer for fault in faults] == ["/cron", "/zone"]
