@@ -1,6 +1,6 @@
 """What the rates are for that price two sides."""
 
-from collections.abc import Iterable, Set
+from collections.abc import Collection, Iterable
 from uuid import UUID
 
 from service.db import histories
@@ -23,7 +23,7 @@ def keys_of(connection: Connection, pairs: Iterable[CostPair]) -> dict[str, Rate
     )
 
 
-def keys_of_rates(connection: Connection, rate_ids: Set[UUID]) -> dict[str, RateKey]:
+def keys_of_rates(connection: Connection, rate_ids: Collection[UUID]) -> dict[str, RateKey]:
     """What the rates and their corrections are for, by rate id."""
     needed = set(rate_ids)
     found: dict[str, RateKey] = {}
