@@ -83,7 +83,7 @@ def slots_after(cron: str, zone_name: str, after: datetime) -> Iterator[Slot]:
 def slots_ahead(cron: str, zone_name: str, after: datetime, *, count: int) -> list[Slot]:
     """So many slots after a moment, of the 50 years in which each expression comes."""
     near = takewhile(
-        lambda slot: slot.at - after <= timedelta(days=HORIZON_DAYS),
+        lambda slot: slot.at - max(after, FIRST_MOMENT) <= timedelta(days=HORIZON_DAYS),
         slots_after(cron, zone_name, after),
     )
     return list(islice(near, count))

@@ -508,6 +508,7 @@ def test_what_comes_once_in_years_is_shown_for_fifty_years() -> None:
     assert [slot.local.year for slot in leap_days] == list(range(2028, 2077, 4))
     assert len(slots_ahead("30 2 * * *", "UTC", after, count=200)) == 200
     assert slots_ahead("30 2 * * *", "UTC", datetime.max.replace(tzinfo=UTC), count=2) == []
+    assert len(slots_ahead("30 2 * * *", "UTC", datetime.min.replace(tzinfo=UTC), count=2)) == 2
 
 
 def test_the_ends_of_the_calendar() -> None:
