@@ -7,6 +7,7 @@ from uuid import UUID
 
 from msgspec import Struct
 from sqlalchemy import (
+    ColumnElement,
     Connection,
     Row,
     Select,
@@ -14,6 +15,8 @@ from sqlalchemy import (
     delete,
     func,
     insert,
+    not_,
+    or_,
     select,
     tuple_,
     update,
@@ -168,27 +171,27 @@ def delete_ended_before(
     return [(row.team_id, row.id) for row in deleted]
 
 
-def list_unsent(connection: Connection, version: int) -> list[UUID]:
+def list_unsent(connection: Connection, version: int, *, is_nightly: bool) -> list[UUID]:
     """Reports to be made that a workflow of the version may be given now, the first one first.
 
-    The engine takes what comes first, whosever it is: of each schedule it has few at a time (of
-    what a team asks for by hand likewise), so that a backfill of one does not hold up the others.
-    Those of a schedule's backfills are the last of it.
+    Either those of runs in their time, or what can wait: reports asked for by hand and those of
+    backfills. The engine takes what comes first, whosever it is: of each schedule it has few at a
+    time (of what a team asks for by hand likewise), so that one does not hold up the others.
     """
     c = report.c
     is_unsent = case((c.enqueued_version == version, 0), else_=1)
-    is_backfill = case((schedule_run.c.backfill_id.is_not(None), 1), else_=0)
     place = func.row_number().over(
         partition_by=func.coalesce(c.schedule_id, c.team_id),
-        order_by=(is_unsent, is_backfill, c.created_at, c.id),
+        order_by=(is_unsent, c.created_at, c.id),
     )
-    waiting = (
-        select(c.id, c.created_at, is_unsent.label("is_unsent"), place.label("place"))
-        .outerjoin(schedule_run, schedule_run.c.id == c.run_id)
-        .where(c.state.in_(UNFINISHED))
+    w = (
+        _unfinished(
+            (c.id, c.created_at, is_unsent.label("is_unsent"), place.label("place")),
+            is_nightly=is_nightly,
+        )
         .subquery()
+        .c
     )
-    w = waiting.c
     query: Select[UUID] = (
         select(w.id)
         .where(w.is_unsent == 1, w.place <= MAX_AT_ONCE)
@@ -198,9 +201,18 @@ def list_unsent(connection: Connection, version: int) -> list[UUID]:
     return list(connection.scalars(query))
 
 
-def num_waiting(connection: Connection) -> int:
+def num_waiting(connection: Connection, *, is_nightly: bool) -> int:
     """How many reports of all teams are still to be made, or are being made."""
-    return connection.scalar(select(func.count()).where(report.c.state.in_(UNFINISHED))) or 0
+    return connection.scalar(_unfinished((func.count(),), is_nightly=is_nightly)) or 0
+
+
+def _unfinished(columns: Sequence[ColumnElement[Any]], *, is_nightly: bool) -> Select[Any]:
+    can_wait = or_(report.c.run_id.is_(None), schedule_run.c.backfill_id.is_not(None))
+    return (
+        select(*columns)
+        .select_from(report.outerjoin(schedule_run, schedule_run.c.id == report.c.run_id))
+        .where(report.c.state.in_(UNFINISHED), not_(can_wait) if is_nightly else can_wait)
+    )
 
 
 def mark_sent(connection: Connection, ids: Sequence[UUID], version: int) -> None:

@@ -29,6 +29,7 @@ APPLICATION = "trainard"
 WORKFLOW_VERSION = 1
 CHUNKS = "chunks"
 TASKS_QUEUE = "tasks"
+NIGHTLY_QUEUE = "nightly"
 # Each look costs 2-4 ms: with these an idle process uses some 6 % of a core (measured).
 POLL_S = 0.1
 TASKS_POLL_S = 0.5
@@ -95,12 +96,12 @@ class Engine:
                     chunk,
                 )
 
-    def enqueue_task(self, name: str, row_id: UUID) -> None:
+    def enqueue_task(self, name: str, row_id: UUID, *, is_nightly: bool) -> None:
         """Enqueue a task of `jobs/tasks.py`; one that is enqueued stays as it is."""
         self._enqueuer().enqueue(
             {
                 "workflow_name": "task",
-                "queue_name": TASKS_QUEUE,
+                "queue_name": NIGHTLY_QUEUE if is_nightly else TASKS_QUEUE,
                 "workflow_id": f"{WORKFLOW_VERSION}:{name}:{row_id}",
                 "app_version": str(WORKFLOW_VERSION),
             },
@@ -126,12 +127,13 @@ class Engine:
             polling_interval_sec=POLL_S,
             application_name=APPLICATION,
         )
-        client.register_queue(
-            TASKS_QUEUE,
-            worker_concurrency=2,
-            polling_interval_sec=TASKS_POLL_S,
-            application_name=APPLICATION,
-        )
+        for name in (TASKS_QUEUE, NIGHTLY_QUEUE):
+            client.register_queue(
+                name,
+                worker_concurrency=2,
+                polling_interval_sec=TASKS_POLL_S,
+                application_name=APPLICATION,
+            )
 
     def _open_client(self) -> DBOSClient:
         """Bring the engine's tables up to date first: the process may be the first one ever."""

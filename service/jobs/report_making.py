@@ -5,6 +5,7 @@ the deliveries that tell of it: whoever comes second finds the report ended, and
 """
 
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -92,11 +93,17 @@ def _change_rows(row: Row[Any], collected: Collected, now: datetime) -> list[dic
     ]
 
 
-TASK = Task(
-    name="report",
-    run=run,
-    fail=fail,
-    unsent=reports.list_unsent,
-    mark_sent=reports.mark_sent,
-    num_unfinished=reports.num_waiting,
-)
+def _task(name: str, *, is_nightly: bool) -> Task:
+    return Task(
+        name=name,
+        run=run,
+        fail=fail,
+        unsent=partial(reports.list_unsent, is_nightly=is_nightly),
+        mark_sent=reports.mark_sent,
+        num_unfinished=partial(reports.num_waiting, is_nightly=is_nightly),
+        is_nightly=is_nightly,
+    )
+
+
+TASK = _task("report", is_nightly=False)
+NIGHTLY_TASK = _task("nightly_report", is_nightly=True)

@@ -54,7 +54,7 @@ def send_tasks(engine: Engine) -> int:
         with engine.database.read() as connection:
             rows = list(task.unsent(connection, WORKFLOW_VERSION))[:TASKS_PER_SWEEP]
         for row_id in rows:
-            engine.enqueue_task(task.name, row_id)
+            engine.enqueue_task(task.name, row_id, is_nightly=task.is_nightly)
         if rows:
             with engine.database.write() as connection:
                 task.mark_sent(connection, rows, WORKFLOW_VERSION)

@@ -17,7 +17,8 @@ class Task:
     nothing to a row that has ended.
     `unsent` are unfinished rows that were not given to a workflow of `version` yet, and
     `mark_sent` notes that they were. `num_unfinished` counts the rows where `unsent` holds some
-    back.
+    back. What people wait for every morning `is_nightly`: it has places of its own, which nothing
+    that anybody asks for beside can take.
     """
 
     name: str
@@ -26,3 +27,4 @@ class Task:
     unsent: Callable[[Connection, int], Sequence[UUID]]
     mark_sent: Callable[[Connection, Sequence[UUID], int], None]
     num_unfinished: Callable[[Connection], int] | None = None
+    is_nightly: bool = False

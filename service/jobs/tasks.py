@@ -10,6 +10,7 @@ TASKS: dict[str, Task] = {
         publications.TASK,
         export_making.TASK,
         export_removal.TASK,
+        report_making.NIGHTLY_TASK,
         report_making.TASK,
     )
 }

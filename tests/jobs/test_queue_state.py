@@ -196,7 +196,7 @@ def test_runs_that_are_due_and_slots_that_were_missed_are_counted(database: Data
     complete(database)
     hand_over(database, NOW)
     assert state_at(database).runs == {"due": 3, "running": 0, "reporting": 1}
-    assert state_at(database).tasks_waiting["report"] == 1
+    assert state_at(database).tasks_waiting["nightly_report"] == 1
     assert state_at(database, NOW + timedelta(days=1)).slots_missed == 0
 
 
