@@ -8,9 +8,10 @@ import multiprocessing
 import threading
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from functools import partial
+from multiprocessing.process import BaseProcess
 from typing import Protocol, TypeVar
 
 import structlog
@@ -35,6 +36,8 @@ INLINE_POINTS = 20_000
 PIECE_S = 2.0
 # Of the slowest points, 2 s each, even so many take long.
 FIRST_PIECE_POINTS = 4
+# How often it is looked whether a process is still there that has not answered.
+LOOK_S = 1.0
 
 T = TypeVar("T")
 
@@ -105,7 +108,7 @@ class ComputePool:
     def _in_process(self, work: ChunkWork, act: Callable[[], T]) -> T:
         pool = self._ready()
         try:
-            return pool.submit(act).result()
+            return _result(pool, pool.submit(act))
         except BrokenProcessPool:
             log.warning("compute_process_died", batch=str(work.batch_id), chunk=work.chunk)
             self._discard(pool)
@@ -122,7 +125,7 @@ class ComputePool:
         for attempt in range(1, ATTEMPTS_ALONE + 1):
             with _new_pool(1) as pool:
                 try:
-                    return pool.submit(act).result()
+                    return _result(pool, pool.submit(act))
                 except BrokenProcessPool:
                     log.warning(
                         "chunk_killed_its_process",
@@ -146,6 +149,34 @@ class ComputePool:
             if self._pool is broken:
                 self._pool = None
         broken.shutdown(wait=False, cancel_futures=True)
+
+
+def _result(pool: ProcessPoolExecutor, answer: Future[T]) -> T:
+    """What the process answers; raises `BrokenProcessPool` when one of the pool's has died.
+
+    The pool sees that itself, unless the process died within its answer: then its thread waits for
+    the rest for ever, since this process too could still write it.
+    """
+    was_dead = False
+    while not wait((answer,), timeout=LOOK_S).done:
+        is_dead = any(process.exitcode is not None for process in _processes(pool))
+        # The second time: the pool has had time to see it, and to hand on what is whole.
+        if is_dead and was_dead:
+            _end_answers(pool)
+        was_dead = is_dead
+    return answer.result()
+
+
+def _processes(pool: ProcessPoolExecutor) -> Sequence[BaseProcess]:
+    # None once the pool is shut down. There is no public way to ask for them.
+    return list((pool._processes or {}).values())  # noqa: SLF001
+
+
+def _end_answers(pool: ProcessPoolExecutor) -> None:
+    """Let nobody be left who could write an answer: the pool's thread finds it broken off."""
+    for process in _processes(pool):
+        process.kill()
+    vars(pool)["_result_queue"]._writer.close()  # noqa: SLF001 - no public way either
 
 
 def _new_pool(processes: int) -> ProcessPoolExecutor:
