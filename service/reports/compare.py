@@ -281,7 +281,7 @@ def costs_at(joined: Joined, rows: Rows) -> list[CostChange]:
 def _rows_of(columns: dict[str, Floats], num_rows: int) -> list[dict[str, float | None]]:
     lists = {
         # NaN is the number that is not itself: a call for each would take as long as all else.
-        name: [None if number != number else number for number in column.tolist()]  # noqa: PLR0124
+        name: [None if number != number else number for number in column.tolist()]  # noqa: PLR0124 - NaN
         for name, column in columns.items()
     }
     return [{name: column[row] for name, column in lists.items()} for row in range(num_rows)]
