@@ -17,8 +17,10 @@ from service.cli.child_service import running_service
 from tests.browser.seeded import Closed, Seeded, closed_copy, seed
 
 INSTALL = "apt-get update && apt-get install -y --no-install-recommends chromium"
-# Machines that run tests are slower than people wait
-expect.set_options(timeout=15_000)
+# Machines that run tests are slower than people wait: seven processes share two cores there, and a
+# page that answers in a second takes half a minute. One bound for all that is waited for.
+PATIENCE_MS = 120_000
+expect.set_options(timeout=PATIENCE_MS)
 ARGUMENTS = [
     "--disable-gpu",
     "--disable-quic",
@@ -108,6 +110,7 @@ def guarded_page(
     Of answers with a status of `refused` the browser itself complains, which is no fault.
     """
     context = browser.new_context(viewport={"width": 1280, "height": 1000})
+    context.set_default_timeout(PATIENCE_MS)
     outside: list[str] = []
     complaints: list[str] = []
 

@@ -13,7 +13,6 @@ from tests.browser.conftest import guarded_page
 from tests.browser.seeded import Seeded
 
 pytestmark = pytest.mark.browser
-SLOW_MS: Final = 20_000
 TAGS: Final = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
 DESK: Final[ViewportSize] = {"width": 1280, "height": 1000}
 PHONE: Final[ViewportSize] = {"width": 390, "height": 844}
@@ -70,7 +69,7 @@ def violations(page: Page, **options: Any) -> list[str]:
 def open_page(page: Page, url: str) -> None:
     page.goto(url)
     page.wait_for_load_state("networkidle")
-    expect(page.locator("main [aria-busy='true']:visible")).to_have_count(0, timeout=SLOW_MS)
+    expect(page.locator("main [aria-busy='true']:visible")).to_have_count(0)
 
 
 @pytest.fixture(scope="module")

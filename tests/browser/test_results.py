@@ -15,7 +15,6 @@ from tests.browser.conftest import guarded_page
 from tests.browser.seeded import KNOWN_LOSS_GPU_HOURS, PROFILE, Closed, Seeded
 
 pytestmark = pytest.mark.browser
-SLOW_MS = 60_000
 # Of the item `h100` at 1 024 GPUs: the eighth of its points
 KNOWN_POINT = 7
 LOST = "Lost [GPU-hours]"
@@ -132,7 +131,7 @@ def test_a_pasted_batch_is_checked_followed_to_its_end_and_deleted(
         page.wait_for_url("**/batches/*-*")
         path = f"/v1/scenario-batches/{page.url.rsplit('/', 1)[1]}"
         try:
-            expect(page.locator("[data-state]")).to_have_text("Succeeded", timeout=SLOW_MS)
+            expect(page.locator("[data-state]")).to_have_text("Succeeded")
             expect(page.locator("#points")).to_have_text("300 of 300 points")
             expect(page.locator("#live")).to_contain_text("rows")
             done = [int(one.split()[0].replace(",", "")) for one in page.evaluate("seen")]
@@ -258,7 +257,7 @@ def test_a_result_says_what_was_asked_what_it_is_and_how_to_get_it_again(
     answered = read(api, f"/v1/results/{seeded.sizing}.{KNOWN_POINT}")
     (rate,) = answered["result"]["rates"]
     expect(money.locator("tbody tr > *")).to_contain_text([rate["id"], "30", "€2.10"])
-    expect(page.get_by_role("img", name=re.compile("GPU-hours go"))).to_be_visible(timeout=SLOW_MS)
+    expect(page.get_by_role("img", name=re.compile("GPU-hours go"))).to_be_visible()
     body = page.locator("#curl").inner_text().split("-d '", 1)[1].rstrip("'")
     again = api.post("/v1/evaluations", json=json.loads(body)).json()
     assert again["result"]["gpu_hours_lost"] == answered["result"]["result"]["gpu_hours_lost"]

@@ -58,7 +58,7 @@ def field(page: Page, path: str) -> Locator:
 
 def open_simulator(page: Page, base_url: str, query: str = "") -> None:
     page.goto(f"{base_url}/{query}")
-    expect(figure(page, "efficiency")).to_contain_text("%", timeout=20_000)
+    expect(figure(page, "efficiency")).to_contain_text("%")
 
 
 def test_the_printed_figures_of_the_founding_page_are_on_the_screen(
@@ -137,7 +137,7 @@ def test_a_timeline_of_1000_gpus_stays_responsive(page: Page, base_url: str) -> 
         "&variability.persistent.cv=0.02&rows=1000",
     )
     expect(page.locator("#gpu-timeline svg").first).to_be_visible(timeout=20_000)
-    expect(page.locator("html")).to_have_attribute("data-completed", "1", timeout=20_000)
+    expect(page.locator("html")).to_have_attribute("data-completed", "1")
     elapsed = page.evaluate(
         """async () => {
           const root = document.documentElement;
@@ -255,7 +255,7 @@ def test_a_typed_price_gives_money(page: Page, base_url: str) -> None:
     page.wait_for_url(re.compile(r"price=2\.10&currency=EUR$"))
     page.get_by_role("button", name="What would help?").click()
     replaced = page.locator("#remedy-list tr", has_text="Replace slow GPUs")
-    expect(replaced).to_contain_text("€369,617.82", timeout=20_000)
+    expect(replaced).to_contain_text("€369,617.82")
     # A comma parts thousands in English, or is not understood.
     amount, read = page.get_by_label("Amount"), page.locator("#price-read")
     amount.fill("1,23")

@@ -11,7 +11,6 @@ from tests.browser.test_simulator import field, figure, open_simulator
 pytestmark = pytest.mark.browser
 
 # Other tests compute beside
-SLOW_MS = 60_000
 
 
 def card(page: Page, name: str) -> Any:
@@ -19,7 +18,7 @@ def card(page: Page, name: str) -> Any:
 
 
 def completed(page: Page, times: int) -> None:
-    expect(page.locator("html")).to_have_attribute("data-completed", str(times), timeout=SLOW_MS)
+    expect(page.locator("html")).to_have_attribute("data-completed", str(times))
 
 
 def test_a_part_that_is_refused_says_so_in_its_own_card(browser: Browser, base_url: str) -> None:
@@ -106,7 +105,7 @@ def test_a_list_says_that_the_service_is_away_and_asks_again(
 def test_figures_that_surprise_are_explained(page: Page, base_url: str) -> None:
     open_simulator(page, base_url)
     page.locator('[data-try="local_steps"]').click()
-    expect(figure(page, "efficiency")).to_have_text("109.87%", timeout=SLOW_MS)
+    expect(figure(page, "efficiency")).to_have_text("109.87%")
     expect(page.locator('[data-note="efficiency"]')).to_contain_text("beats the ideal")
     expect(page.locator('[data-note="lost_day"]')).to_contain_text("a gain over the ideal")
     page.locator('[data-try="failures"]').click()
