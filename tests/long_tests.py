@@ -21,7 +21,9 @@ LONG: Final = frozenset(
         "tests/api/test_conformance.py::test_every_operation_keeps_its_promises_to_a_viewer",
         # The same on PostgreSQL, or on the embedded file, is in `make test`.
         "tests/jobs/test_engine_kills.py::test_killed_at_every_named_point[sqlite]",
+        # Kills at every named point are in `make test`.
         "tests/jobs/test_engine_kills.py::test_killed_at_random_while_it_computes[postgresql-3]",
+        "tests/jobs/test_engine_kills.py::test_killed_at_random_while_it_computes[sqlite-3]",
         "tests/jobs/test_engine_kills.py::test_killed_while_a_cancellation_is_carried_out[postgresql]",
         "tests/cli/test_schedule_kills.py::test_killed_at_every_step_of_a_night[sqlite]",
         (

@@ -6,8 +6,8 @@ from uuid import UUID
 
 from msgspec import Meta, Struct
 
-from service.jobs.batch_documents import Notice
-from service.jobs.run_documents import RunState
+from service.jobs.reason_sentences import Coded
+from service.jobs.run_documents import RunNotice, RunState
 
 MAX_SLOTS = 1_000
 BackfillState = Literal["running", "canceling", "ended", "canceled"]
@@ -56,6 +56,7 @@ class PlannedSlot(Struct, frozen=True, kw_only=True):
     dst: Literal["gap", "overlap"] | None
     runs: bool
     reason: Annotated[str, Meta(description="Why it is run, or left as it is.")]
+    reason_coded: Coded | None = None
     run_id: Annotated[UUID | None, Meta(description="What is in the ledger already.")]
     state: RunState | None
     attempt: int | None
@@ -81,7 +82,8 @@ class BackfillPlanOut(Struct, frozen=True, kw_only=True):
         float, Meta(description="Estimate for two cores, as if nothing could be taken over.")
     ]
     held: Annotated[str | None, Meta(description="Why it would not begin yet.")]
-    warnings: list[Notice]
+    held_coded: Coded | None = None
+    warnings: list[RunNotice]
 
 
 class RunCounts(Struct, frozen=True, kw_only=True):
@@ -113,6 +115,7 @@ class BackfillOut(Struct, frozen=True, kw_only=True):
     slots: int
     runs: RunCounts
     held: Annotated[str | None, Meta(description="Why nothing more of it begins.")]
+    held_coded: Coded | None = None
     runs_url: str
     created_at: datetime
     created_by: str

@@ -11,6 +11,7 @@ from service.db.engine import Connection, Row
 from service.errors import FieldFault, InvalidError
 from service.jobs.backfill_documents import MAX_SLOTS, BackfillIn, PlannedSlot, Reprocess
 from service.jobs.occurrences import Slot, slots_between
+from service.jobs.reason_sentences import coded, say
 from service.jobs.run_documents import NEVER_BEGUN, UNFINISHED_RUNS
 
 MAX_DAYS: Final = 3_660
@@ -35,6 +36,7 @@ class ChosenSlot(msgspec.Struct, frozen=True, kw_only=True):
             dst=self.slot.dst,
             runs=self.runs,
             reason=self.reason,
+            reason_coded=coded(self.reason),
             run_id=None if row is None else row.id,
             state=None if row is None else row.state,
             attempt=None if row is None else row.attempt,
@@ -88,15 +90,15 @@ def _refuse_unfit(slots: Sequence[Slot], body: BackfillIn, now: datetime) -> Non
 
 def _chosen(slot: Slot, row: Row[Any] | None, reprocess: Reprocess) -> ChosenSlot:
     if row is None:
-        return ChosenSlot(slot=slot, row=None, runs=True, reason="it is not in the ledger")
+        return ChosenSlot(slot=slot, row=None, runs=True, reason=say("not_in_ledger"))
     if row.state in UNFINISHED_RUNS:
-        return ChosenSlot(slot=slot, row=row, runs=False, reason="it has not ended")
+        return ChosenSlot(slot=slot, row=row, runs=False, reason=say("not_ended"))
     wanted = _again(row.state, reprocess)
     return ChosenSlot(
         slot=slot,
         row=row,
         runs=wanted,
-        reason=f"it is {row.state}, and `reprocess` is `{reprocess}`",
+        reason=say("reprocess", state=row.state, reprocess=reprocess),
     )
 
 

@@ -23,12 +23,13 @@ from service.jobs.backfill_documents import (
     RunCounts,
 )
 from service.jobs.backfill_slots import ChosenSlot, choose_slots
-from service.jobs.batch_documents import Notice
 from service.jobs.batches import NUM_CORES
 from service.jobs.new_runs import first_day, new_run
 from service.jobs.page_tokens import make_token, read_token
+from service.jobs.reason_sentences import coded, say
 from service.jobs.run_documents import EarlierAttempt
 from service.jobs.run_plans import RunPlan, SlotToPlan, plan_run
+from service.jobs.run_views import run_notice
 from service.jobs.runs import cancel_runs, require_any
 from service.jobs.schedule_actors import schedule_actor
 from service.jobs.schedule_views import definition_of
@@ -37,7 +38,7 @@ from service.jobs.usage import points_left
 from service.settings import Limits
 
 MAX_UNFINISHED: Final = 20
-HELD: Final = "the schedule is paused"
+HELD: Final = say("schedule_paused")
 # Of a run beside its points
 OVERHEAD_S: Final = 0.1
 
@@ -71,7 +72,8 @@ def check(
             points_left=left,
             estimated_s=0.0,
             held=_held(schedule),
-            warnings=[Notice(pointer=nothing.pointer, code=nothing.code, detail=nothing.detail)],
+            held_coded=coded(_held(schedule)),
+            warnings=[run_notice(nothing.pointer, nothing.code, nothing.detail)],
         )
     planned = _plan_newest(connection, schedule, chosen, limits)
     points = planned.plan.num_points
@@ -84,7 +86,11 @@ def check(
         points_left=left,
         estimated_s=round(len(chosen) * (OVERHEAD_S + planned.plan.core_s / NUM_CORES), 1),
         held=_held(schedule),
-        warnings=[*planned.plan.warnings, *planned.warnings],
+        held_coded=coded(_held(schedule)),
+        warnings=[
+            run_notice(one.pointer, one.code, one.detail)
+            for one in (*planned.plan.warnings, *planned.warnings)
+        ],
     )
 
 
@@ -178,7 +184,7 @@ def cancel(
     run_queue.cancel_waiting(
         connection,
         schedule.id,
-        reason=f"its backfill was canceled by {actor.name}",
+        reason=say("backfill_canceled_by", name=actor.name),
         now=now,
         backfill_id=backfill_id,
     )
@@ -228,9 +234,12 @@ def _to_run(slots: Sequence[ChosenSlot]) -> list[ChosenSlot]:
 
 
 def _nothing_to_run(slots: Sequence[ChosenSlot]) -> FieldFault:
-    detail = (
-        f"none of the {len(slots)} slots is to run: {slots[-1].slot.local.isoformat()} is left "
-        f"since {slots[-1].reason}"
+    newest = slots[-1]
+    detail = say(
+        "nothing_to_run",
+        slots=len(slots),
+        local_time=newest.slot.local.isoformat(),
+        detail=newest.reason,
     )
     return FieldFault(pointer="/reprocess", code="nothing_to_run", detail=detail)
 
@@ -335,6 +344,7 @@ def _out(schedule: Row[Any], row: Row[Any], states: Mapping[str, int]) -> Backfi
     taken_over = row.num_slots - sum(states.values())
     runs = msgspec.convert({**states, "taken_over": taken_over}, RunCounts)
     is_going_on = runs.due + runs.running + runs.reporting > 0
+    held = _held(schedule) if runs.due else None
     state: BackfillState
     if row.canceled_at is None:
         state = "running" if is_going_on else "ended"
@@ -353,7 +363,8 @@ def _out(schedule: Row[Any], row: Row[Any], states: Mapping[str, int]) -> Backfi
         deliver=row.deliver,
         slots=row.num_slots,
         runs=runs,
-        held=_held(schedule) if runs.due else None,
+        held=held,
+        held_coded=coded(held),
         runs_url=f"/v1/schedules/{schedule.slug}/runs?backfill={row.id}",
         created_at=row.created_at,
         created_by=row.created_by,

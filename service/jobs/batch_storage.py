@@ -18,6 +18,7 @@ from service.jobs.batch_reuse import find_reusable
 from service.jobs.chunks import stored_input_columns
 from service.jobs.digests import digest
 from service.jobs.planning import CHUNK_POINTS
+from service.jobs.reason_sentences import say
 from service.jobs.spans import Attributes, span
 from service.model import MODEL_VERSION
 from service.settings import Limits
@@ -43,7 +44,7 @@ def refuse_full_queue(connection: Connection, actor: Actor, limits: Limits) -> N
     waiting = batches.num_unfinished(connection, actor.team_id)
     if waiting >= limits.unfinished_batches:
         raise UnavailableError(
-            f"{waiting} batches wait or run already, the limit is {limits.unfinished_batches}",
+            say("queue_full", waiting=waiting, limit=limits.unfinished_batches),
             problem="queue-full",
         )
 

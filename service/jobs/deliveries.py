@@ -15,6 +15,7 @@ from service.errors import ConflictError, NotFoundError
 from service.jobs import audit
 from service.jobs.actors import Actor
 from service.jobs.cost_access import require_costs
+from service.jobs.delivery_codes import coded_reason
 from service.jobs.delivery_documents import (
     DeliveryAttemptOut,
     DeliveryDetailOut,
@@ -23,6 +24,7 @@ from service.jobs.delivery_documents import (
     DroppedFileOut,
 )
 from service.jobs.page_tokens import make_token, read_token
+from service.jobs.reason_sentences import coded
 from service.jobs.recipients import shown_reached, shown_refused, shown_target, shown_text
 
 MAX_ATTEMPTS_SHOWN: Final = 100
@@ -32,12 +34,14 @@ _HIDDEN: Final[dict[str, Any]] = {
     "attempts": None,
     "last_status": None,
     "last_error": None,
+    "last_error_coded": None,
     "next_attempt_at": None,
     "first_attempt_at": None,
     "ended_at": None,
     # It counts the attempts.
     "version": 1,
 }
+_NO_REASON: Final[dict[str, Any]] = {"reason": None, "reason_coded": None}
 ENDED: Final = ("delivered", "dead", "skipped", "canceled")
 
 
@@ -56,14 +60,7 @@ def get(connection: Connection, actor: Actor, delivery_id: UUID) -> DeliveryDeta
         files=_files(actor, row, outcome),
         files_expire_at=None if is_hidden else row.files_expire_at,
         attempt_log=[
-            DeliveryAttemptOut(
-                attempt=attempt.attempt,
-                started_at=attempt.created_at,
-                duration_ms=attempt.duration_ms,
-                status=attempt.status,
-                error=shown_text(actor, attempt.error),
-                answer=attempt.answer if sees_answers else None,
-            )
+            _attempt(actor, attempt, sees_answers=sees_answers)
             for attempt in ([] if is_hidden else attempts)
         ],
     )
@@ -203,8 +200,23 @@ def _audited(document: DeliveryDetailOut) -> DeliveryDetailOut:
     if not document.includes_costs:
         return document
     hidden = _HIDDEN if _tells_by_state(document.target) else {}
-    bare = structs.replace(document, payload=None, reason=None, files=[], attempt_log=[])
+    bare = structs.replace(
+        document, payload=None, reason=None, reason_coded=None, files=[], attempt_log=[]
+    )
     return structs.replace(bare, **hidden)
+
+
+def _attempt(actor: Actor, row: Row[Any], *, sees_answers: bool) -> DeliveryAttemptOut:
+    error = shown_text(actor, row.error)
+    return DeliveryAttemptOut(
+        attempt=row.attempt,
+        started_at=row.created_at,
+        duration_ms=row.duration_ms,
+        status=row.status,
+        error=error,
+        error_coded=coded(error),
+        answer=row.answer if sees_answers else None,
+    )
 
 
 def _is_withheld(actor: Actor, row: Row[Any]) -> bool:
@@ -237,13 +249,16 @@ def _payload(actor: Actor, row: Row[Any]) -> dict[str, Any] | None:
 
 
 def _shown(actor: Actor, row: Row[Any]) -> DeliveryOut:
+    reason = None if _is_withheld(actor, row) else row.reason
+    last_error = shown_text(actor, row.last_error)
     shown = DeliveryOut(
         id=row.id,
         message_id=row.message_id,
         event=row.event,
         kind=row.kind,
         state=row.state,
-        reason=None if _is_withheld(actor, row) else row.reason,
+        reason=reason,
+        reason_coded=coded_reason(reason),
         endpoint_id=row.endpoint_id,
         target=shown_target(actor, row.target),
         schedule_id=row.schedule_id,
@@ -253,7 +268,8 @@ def _shown(actor: Actor, row: Row[Any]) -> DeliveryOut:
         includes_costs=row.include_costs,
         attempts=row.attempts,
         last_status=row.last_status,
-        last_error=shown_text(actor, row.last_error),
+        last_error=last_error,
+        last_error_coded=coded(last_error),
         next_attempt_at=row.next_attempt_at,
         created_at=row.created_at,
         first_attempt_at=row.first_attempt_at,

@@ -18,6 +18,7 @@ from service.db import webhook_endpoints
 from service.db.engine import Connection, Row
 from service.jobs import audit
 from service.jobs.delivery_places import Lane, Turns, lane_of
+from service.jobs.reason_sentences import say
 from service.jobs.webhook_payloads import with_public_links
 
 LEASE_S: Final = 60.0
@@ -170,11 +171,11 @@ def _claimed(
         found = row.endpoint_id and webhook_endpoints.find_endpoint(connection, row.endpoint_id)
         if not found or found.deleted_at is not None or found.disabled_at is not None:
             what = "disabled" if found and found.deleted_at is None else "deleted"
-            _end(connection, row, f"the endpoint was {what}", now)
+            _end(connection, row, say(f"endpoint_was_{what}"), now)
             return None
         if row.include_costs and not found.include_costs:
             # Whoever turned it so may not have been allowed to see what waits.
-            _end(connection, row, "the endpoint takes no money any more", now)
+            _end(connection, row, say("endpoint_without_money"), now)
             return None
         endpoint = found
     payload = row.payload
@@ -237,7 +238,7 @@ def _after_death(connection: Connection, row: Row[Any], sent: Sent, now: datetim
     if row.endpoint_id is None:
         return
     if sent.is_gone:
-        reason = "it answered 410 Gone"
+        reason, error = say("answered_gone"), say("endpoint_gone_410")
     else:
         endpoint = webhook_endpoints.find_endpoint(connection, row.endpoint_id)
         if endpoint is None:
@@ -248,9 +249,9 @@ def _after_death(connection: Connection, row: Row[Any], sent: Sent, now: datetim
         )
         if len(ends) < MAX_DEAD_IN_A_ROW or "delivered" in ends:
             return
-        reason = f"{MAX_DEAD_IN_A_ROW} messages in a row could not be delivered"
+        reason = say("dead_in_a_row", limit=MAX_DEAD_IN_A_ROW)
+        error = say("endpoint_dead", limit=MAX_DEAD_IN_A_ROW)
     if webhook_endpoints.disable(connection, row.endpoint_id, reason=reason, now=now):
-        error = f"the endpoint was disabled: {reason}"
         rows.cancel_pending(connection, row.endpoint_id, error=error, now=now)
         log.warning("webhook_endpoint_disabled", endpoint=str(row.endpoint_id), reason=reason)
         audit.record_program(

@@ -6,6 +6,8 @@ from uuid import UUID
 
 from msgspec import Meta, Struct
 
+from service.jobs.reason_sentences import Coded
+
 DeliveryState = Literal["pending", "delivered", "dead", "skipped", "canceled"]
 # As it is shown: `withheld` where it would tell of money.
 ShownState = Literal[DeliveryState, "withheld"]
@@ -32,6 +34,10 @@ class DeliveryOut(Struct, frozen=True, kw_only=True):
         str | None,
         Meta(description="Why it is sent or not; null where it may tell of money (withheld)."),
     ]
+    reason_coded: Annotated[
+        Coded | None,
+        Meta(description="The same as a code; null too where nobody here has said it."),
+    ] = None
     endpoint_id: UUID | None
     target: Annotated[
         dict[str, Any],
@@ -48,6 +54,7 @@ class DeliveryOut(Struct, frozen=True, kw_only=True):
     attempts: Annotated[int | None, Meta(description="null: withheld.")]
     last_status: Annotated[int | None, Meta(description="Of HTTP or SMTP.")]
     last_error: str | None
+    last_error_coded: Coded | None = None
     next_attempt_at: datetime | None
     created_at: datetime
     first_attempt_at: Annotated[
@@ -65,6 +72,7 @@ class DeliveryAttemptOut(Struct, frozen=True, kw_only=True):
     duration_ms: int
     status: int | None
     error: str | None
+    error_coded: Coded | None = None
     answer: Annotated[
         str | None,
         Meta(

@@ -13,6 +13,7 @@ from service.db import webhook_endpoints
 from service.db.engine import Connection, Row
 from service.jobs.delivery_reasons import decide
 from service.jobs.delivery_rules import check
+from service.jobs.reason_sentences import say
 from service.jobs.schedule_documents import DeliveryIn, ReportSettings, WebhookDelivery
 from service.jobs.webhook_payloads import encode, run_event
 from service.reports.loss_report import LossReport
@@ -125,7 +126,7 @@ def _missing(delivery: DeliveryIn, endpoint: Row[Any] | None) -> str | None:
     if not isinstance(delivery, WebhookDelivery):
         return None
     if endpoint is None:
-        return f"Not sent: there is no webhook endpoint {delivery.endpoint_id} any more."
+        return say("endpoint_gone", endpoint_id=delivery.endpoint_id)
     if endpoint.disabled_at is not None:
-        return f"Not sent: the webhook endpoint {endpoint.name!r} is disabled."
+        return say("endpoint_off", name=repr(endpoint.name))
     return None

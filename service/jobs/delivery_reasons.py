@@ -19,7 +19,7 @@ FAILURES: Final = ("failed",)
 # Tried in this order until a number and what it is held against look different (None: as usual).
 _DECIMALS: Final = (None, 2, 4, 6, 9, 12)
 
-_SENTENCES: Final[dict[Language, dict[str, str]]] = {
+SENTENCES: Final[dict[Language, dict[str, str]]] = {
     "en": {
         "failed": "The run failed: {cause}",
         "failed_without_cause": "The run failed.",
@@ -185,7 +185,7 @@ def _on_change(language: Language, report: LossReport, threshold: ChangeThreshol
         code = "moved_at_all" if difference else "still_at_all"
         return Decision(send=bool(difference), reason=_say(language, code, **shown))
     is_moved = _passes(difference, relative, threshold)
-    limit = _SENTENCES[language]["or"].join(limits)
+    limit = SENTENCES[language]["or"].join(limits)
     return Decision(
         send=is_moved, reason=_say(language, "moved" if is_moved else "still", limit=limit, **shown)
     )
@@ -261,6 +261,10 @@ def _money_text(money: Money, language: Language) -> str:
 
 
 def _say(language: Language, code: str, **params: str) -> str:
-    sentence = _SENTENCES[language][code]
+    return sentence_of(language, code).format(**params)
+
+
+def sentence_of(language: Language, code: str) -> str:
+    """The sentence, with places for its numbers."""
     # French sets its colon off, and never at the beginning of a line.
-    return sentence.replace(" :", "\N{NO-BREAK SPACE}:").format(**params)
+    return SENTENCES[language][code].replace(" :", "\N{NO-BREAK SPACE}:")

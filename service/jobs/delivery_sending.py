@@ -13,6 +13,7 @@ from service.jobs.delivery_attempts import Claim, Sent
 from service.jobs.delivery_contents import dropped_files, letter_of, read_told
 from service.jobs.delivery_rules import is_address, is_allowed_domain
 from service.jobs.egress import Resolver
+from service.jobs.reason_sentences import say
 from service.jobs.schedule_documents import (
     DeliveryIn,
     DirectoryDelivery,
@@ -47,11 +48,11 @@ def send(
             case _:
                 assert_never(delivery)
     except OperationalError:
-        return Sent(is_delivered=False, error="the database did not answer")
+        return Sent(is_delivered=False, error=say("database_away"))
     except Exception:
         # One delivery that cannot be made must not stop the others.
         log.exception("delivery_failed", delivery=str(claim.delivery.id))
-        return Sent(is_delivered=False, error="an unexpected error; it is in the service's log")
+        return Sent(is_delivered=False, error=say("unexpected_error"))
 
 
 def target_of(row: Any) -> DeliveryIn:
@@ -63,7 +64,7 @@ def target_of(row: Any) -> DeliveryIn:
 def _post(claim: Claim, settings: Deliveries, now: datetime, resolve: Resolver | None) -> Sent:
     endpoint, payload = claim.endpoint, claim.payload
     if endpoint is None or payload is None:
-        return Sent(is_delivered=False, error="it holds no message", is_permanent=True)
+        return Sent(is_delivered=False, error=say("no_message"), is_permanent=True)
     try:
         vault = webhook_secrets.Vault(settings.secrets_key)
         secrets = webhook_secrets.live(vault, endpoint.secrets, now)
@@ -88,7 +89,7 @@ def _post(claim: Claim, settings: Deliveries, now: datetime, resolve: Resolver |
 
 def _mail(claim: Claim, delivery: EmailDelivery, database: Database, settings: Deliveries) -> Sent:
     if not settings.smtp_url:
-        return Sent(is_delivered=False, error="TRAINARD_SMTP_URL is not set any more")
+        return Sent(is_delivered=False, error=say("mail_off"))
     known = claim.delivery.outcome or {}
     accepted: list[str] = list(known.get("accepted", ()))
     refused: dict[str, str] = dict(known.get("refused", {}))
@@ -135,7 +136,7 @@ def _drop(
     now: datetime,
 ) -> Sent:
     if not settings.folder:
-        return Sent(is_delivered=False, error="TRAINARD_DELIVERY_FOLDER is not set any more")
+        return Sent(is_delivered=False, error=say("folder_off"))
     with database.read() as connection:
         told = read_told(connection, claim.delivery)
     if told is None:
@@ -163,4 +164,4 @@ def _builtins(files: Sequence[drops.DroppedFile]) -> list[dict[str, Any]]:
 
 
 def _without_report() -> Sent:
-    return Sent(is_delivered=False, error="the report is not there any more", is_permanent=True)
+    return Sent(is_delivered=False, error=say("report_gone"), is_permanent=True)

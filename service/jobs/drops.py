@@ -19,6 +19,7 @@ from typing import Final
 from msgspec import Struct
 
 from service.jobs.delivery_rules import folder_parts
+from service.jobs.reason_sentences import say
 
 FILE_MODE: Final = 0o640
 FOLDER_MODE: Final = 0o750
@@ -54,7 +55,7 @@ def write(
             _replace(place, files)
             os.fsync(place)
     except FileNotFoundError as error:
-        raise DropError(f"the folder {root} is not there") from error
+        raise DropError(say("folder_missing", folder=root)) from error
     return [
         DroppedFile(name=name, bytes=len(content), sha256=hashlib.sha256(content).hexdigest())
         for name, content in files
@@ -69,7 +70,7 @@ def remove(root: str, folder: str, files: Sequence[DroppedFile], *, team: str) -
     """
     num = 0
     if not Path(root).is_dir():
-        raise DropError(f"the folder {root} is not there")
+        raise DropError(say("folder_missing", folder=root))
     try:
         with _said(), _opened(root, team, folder, make=False) as place:
             for file in files:
@@ -86,7 +87,7 @@ def remove(root: str, folder: str, files: Sequence[DroppedFile], *, team: str) -
 def _opened(root: str, team: str, folder: str, *, make: bool) -> Iterator[int]:
     own, parts = folder_parts(team), folder_parts(folder)
     if own is None or len(own) != 1 or parts is None:
-        raise DropError(f"the folder {folder!r} of {team!r} is refused")
+        raise DropError(say("folder_refused", folder=repr(folder), team=repr(team)))
     # The operator's own folder may be a link.
     place = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
@@ -167,4 +168,4 @@ def _said() -> Iterator[None]:
         reason = error.strerror or str(error)
         if error.errno in {errno.ELOOP, errno.ENOTDIR}:
             reason = "a part of the folder is a symbolic link or no folder"
-        raise DropError(f"the files cannot be written or removed: {reason}") from error
+        raise DropError(say("files_not_written", detail=reason)) from error

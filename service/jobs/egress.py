@@ -16,6 +16,8 @@ from urllib.parse import SplitResult, urlsplit
 import idna
 from msgspec import Struct
 
+from service.jobs.reason_sentences import say
+
 Address: TypeAlias = IPv4Address | IPv6Address
 # Name and port to addresses, as the system has them now
 Resolver: TypeAlias = Callable[[str, int], Sequence[str]]
@@ -119,11 +121,7 @@ def notice_of(url: str) -> str | None:
             _refuse_inner(place)
     except EgressError:
         host = urlsplit(url).hostname or "the host"
-        return (
-            f"It is reached only while {host} leads to nothing but networks in "
-            "TRAINARD_WEBHOOK_EGRESS: elsewhere webhooks go by https, to port 443 or from "
-            f"{FIRST_FREE_PORT} on."
-        )
+        return say("private_only", host=host, port=FIRST_FREE_PORT)
     return None
 
 
@@ -140,9 +138,10 @@ def checked_addresses(
     try:
         found = (resolve or _resolve)(place.host, place.port)
     except (OSError, UnicodeError) as error:
-        raise EgressError(f"the name {place.host} has no address: {_reason(error)}") from error
+        because = say("no_address_because", host=place.host, detail=_reason(error))
+        raise EgressError(because) from error
     if not found:
-        raise EgressError(f"the name {place.host} has no address")
+        raise EgressError(say("no_address", host=place.host))
     # A scope such as %eth0 is of link-local addresses only; without it they are refused as such.
     addresses = [ipaddress.ip_address(text.partition("%")[0]) for text in found]
     return list(dict.fromkeys(_check(address, place, networks) for address in addresses))
@@ -161,10 +160,7 @@ def _check(address: Address, place: Place, networks: Sequence[str]) -> Address:
     if any(plain in network for network in map(ipaddress.ip_network, networks)):
         return plain
     if plain is not address or not is_public(address):
-        raise EgressError(
-            f"{place.host} leads to {address}, which is no public address: webhooks go to the "
-            "public internet, or to networks in TRAINARD_WEBHOOK_EGRESS"
-        )
+        raise EgressError(say("no_public_address", host=place.host, address=address))
     _refuse_inner(place)
     return address
 

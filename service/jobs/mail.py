@@ -30,6 +30,7 @@ from service.jobs.mail_headers import (
     put_text,
     put_token,
 )
+from service.jobs.reason_sentences import say
 
 SOCKET_S: Final = 15.0
 TOTAL_S: Final = 120.0
@@ -139,7 +140,7 @@ def send(
         # The server as a whole refuses: its set-up may be mended, so that it is tried again.
         return Mailed(error=_reply(error.smtp_code, error.smtp_error), status=error.smtp_code)
     except HeaderError as error:
-        return Mailed(error=f"it was not sent: {error}", is_permanent=True)
+        return Mailed(error=say("mail_not_sent", detail=error), is_permanent=True)
     except (OSError, smtplib.SMTPException, ValueError) as error:
         return Mailed(error=_sentence(error))
     finally:
@@ -284,4 +285,4 @@ def _reply(code: int, reply: bytes | str) -> str:
 
 def _sentence(error: Exception) -> str:
     text = (error.strerror if isinstance(error, OSError) else None) or str(error)
-    return f"the mail server cannot be used: {one_line(text) or type(error).__name__}"[:400]
+    return say("mail_unusable", detail=one_line(text) or type(error).__name__)[:400]

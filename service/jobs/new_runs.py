@@ -9,6 +9,7 @@ import uuid_utils.compat
 from service.db.engine import Row
 from service.jobs.batch_documents import Notice
 from service.jobs.occurrences import Slot
+from service.jobs.reason_sentences import say
 from service.jobs.run_documents import RunKind
 from service.jobs.schedule_documents import ScheduleIn
 from service.jobs.zone_data import TZDATA_VERSION
@@ -65,9 +66,5 @@ def first_day(slot: Slot, definition: ScheduleIn) -> date:
 def _clock_notices(slot: Slot) -> list[Notice]:
     if slot.dst is None:
         return []
-    text = {
-        "gap": "its wall time does not exist on that day, since clocks went forward: it came at "
-        f"the first moment after, {slot.local:%H:%M}",
-        "overlap": f"clocks went back on that day, and {slot.local:%H:%M} was there twice",
-    }
-    return [Notice(pointer="", code=f"dst_{slot.dst}", detail=text[slot.dst])]
+    code = f"dst_{slot.dst}"
+    return [Notice(pointer="", code=code, detail=say(code, clock=f"{slot.local:%H:%M}"))]

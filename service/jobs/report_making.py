@@ -16,6 +16,7 @@ from service.db.engine import Connection, Database, Row
 from service.errors import TrainardError
 from service.jobs import run_ends
 from service.jobs.actors import Actor
+from service.jobs.reason_sentences import say
 from service.jobs.report_collecting import Collected, collect
 from service.jobs.report_store import packed
 from service.jobs.task import Task
@@ -71,7 +72,9 @@ def fail(connection: Connection, report_id: UUID, reason: str) -> None:
         return
     found = None if row.run_id is None else schedule_runs.find_run(connection, row.run_id)
     if found is not None:
-        run_ends.end_without_report(connection, found, "failed", f"its report: {reason}", now)
+        run_ends.end_without_report(
+            connection, found, "failed", say("report_failed", detail=reason), now
+        )
 
 
 def _maker(row: Row[Any]) -> Actor:

@@ -14,6 +14,7 @@ import msgspec
 from service.db import backfills, run_queue
 from service.db.engine import Connection, Row
 from service.jobs.new_runs import LATE
+from service.jobs.reason_sentences import say
 from service.jobs.schedule_documents import ConcurrencyPolicy, ScheduleIn
 
 # Of slots that came in their time and wait, under `queue`: a schedule whose runs take longer than
@@ -54,7 +55,7 @@ def choose(
 ) -> Choice | None:
     """What is to be done next with what waits; None: it goes on waiting."""
     if schedule.deleted_at is not None:
-        return Choice(act="cancel_all", reason="the schedule was deleted")
+        return Choice(act="cancel_all", reason=say("schedule_deleted"))
     active = run_queue.active_runs(connection, schedule.id)
     if backfill_id is not None:
         return _of_backfill(connection, schedule, backfill_id, active, now)
@@ -106,29 +107,20 @@ def _forbidden(waiting: list[Row[Any]], active: list[Row[Any]]) -> Choice | None
     if not waiting or len(runs) == 1:
         return None
     before = runs[0]
-    reason = (
-        f"the run of {before.local_time} ({before.id}) had not ended, and the concurrency "
-        "policy is `forbid`"
-    )
+    reason = say("not_ended_forbid", local_time=before.local_time, run_id=before.id)
     return Choice(act="skip", run=runs[1], reason=reason)
 
 
 def replaced_by(newer: Row[Any]) -> str:
     """Why a run is replaced."""
-    return (
-        f"the run of {newer.local_time} ({newer.id}) came before it had ended, and the concurrency "
-        "policy is `replace`"
-    )
+    return say("replaced", local_time=newer.local_time, run_id=newer.id)
 
 
 def _too_many(waiting: list[Row[Any]]) -> Choice | None:
     """The oldest of those that wait, where they are more than may; what was asked for is none."""
     if len(waiting) <= MAX_WAITING:
         return None
-    reason = (
-        f"{MAX_WAITING} newer slots wait already, which is as many as may under the concurrency "
-        "policy `queue`: its runs take longer than the time between its slots"
-    )
+    reason = say("too_many_waiting", at_once=MAX_WAITING)
     return Choice(act="skip", run=waiting[0], reason=reason)
 
 
@@ -141,7 +133,7 @@ def _of_backfill(
 ) -> Choice | None:
     backfill = backfills.get_backfill(connection, schedule.id, backfill_id)
     if backfill is None or backfill.canceled_at is not None:
-        return Choice(act="cancel_all", reason="the backfill was canceled")
+        return Choice(act="cancel_all", reason=say("backfill_canceled"))
     computing = sum(run.backfill_id == backfill_id and run.computes for run in active)
     if schedule.paused_at is not None or computing >= backfill.max_running:
         return None

@@ -7,6 +7,7 @@ from uuid import UUID
 from msgspec import Meta, Struct
 
 from service.jobs.batch_documents import BatchState, Counts, Currency, Notice
+from service.jobs.reason_sentences import Coded
 from service.jobs.schedule_documents import Baseline, Budget, DeliveryIn, ReportSettings
 from service.reports.loss_report import BudgetStatus
 
@@ -69,6 +70,12 @@ class RunBatch(Struct, frozen=True, kw_only=True):
     points_total: int
 
 
+class RunNotice(Notice, frozen=True, kw_only=True):
+    """Something to know of a run; `values`: what stands in its sentence, by name."""
+
+    values: dict[str, str]
+
+
 class RunOut(Struct, frozen=True, kw_only=True):
     """A slot of a schedule and what became of it."""
 
@@ -83,6 +90,7 @@ class RunOut(Struct, frozen=True, kw_only=True):
     reason: Annotated[
         str | None, Meta(description="Why it was skipped, replaced, has failed or waits now.")
     ]
+    reason_coded: Coded | None = None
     attempt: Annotated[int, Meta(description="One more each time that a backfill does it again.")]
     backfill_id: UUID | None
     start_on: Annotated[date, Meta(description="First day of the loss window.")]
@@ -102,7 +110,7 @@ class RunOut(Struct, frozen=True, kw_only=True):
             "the GPU-hours alone do not say `over`."
         ),
     ]
-    warnings: list[Notice]
+    warnings: list[RunNotice]
     earlier_attempts: list[EarlierAttempt]
     schedule_version: Annotated[
         int | None, Meta(description="Of the schedule when the run began; null before.")

@@ -13,6 +13,7 @@ import msgspec
 from service.db import reports, schedule_runs
 from service.db.engine import Connection, Row
 from service.jobs import delivery_plans
+from service.jobs.reason_sentences import say
 from service.jobs.run_documents import UNFINISHED_RUNS, RunSettings
 from service.reports.loss_report import BudgetOutcome, LossReport
 
@@ -35,7 +36,7 @@ def end_with_report(
     The caller writes the report in the same transaction.
     """
     state = BY_BATCH_STATE[report.batch.state]
-    reason = "its batch passed its deadline" if report.batch.state == "expired" else None
+    reason = say("deadline_passed") if report.batch.state == "expired" else None
     return _end(connection, run_id, report, state, reason, now)
 
 

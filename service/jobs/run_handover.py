@@ -9,6 +9,7 @@ import structlog
 
 from service.db import batches, run_queue, schedule_runs, slot_ledger
 from service.db.engine import Connection, Database, OperationalError, Row
+from service.jobs.reason_sentences import say
 from service.jobs.report_queue import queue_for_run
 from service.jobs.run_baselines import find_baseline
 from service.jobs.run_documents import RunSettings
@@ -55,16 +56,16 @@ def hand_over(
 def _hand_over(connection: Connection, run: Row[Any], now: datetime) -> bool:
     batch = batches.find_batch(connection, run.batch_id)
     if batch is None or batch.deleted_at is not None:
-        reason = "its batch was deleted before its report was made"
+        reason = say("batch_deleted")
         return end_without_report(connection, run, "failed", reason, now)
     if batch.state in batches.UNFINISHED:
         return False
     if batch.state in REPORTED or run_queue.has_headline(connection, batch.id):
         return _ask_for_report(connection, run, now)
     reason = {
-        "canceled": "its batch was canceled before any headline point had a result",
-        "expired": "its batch passed its deadline before any headline point had a result",
-    }.get(batch.state, batch.failure or "no point of its batch has a result")
+        "canceled": say("batch_canceled"),
+        "expired": say("batch_expired"),
+    }.get(batch.state, batch.failure or say("no_point"))
     return end_without_report(connection, run, BY_BATCH_STATE[batch.state], reason, now)
 
 

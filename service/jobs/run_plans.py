@@ -11,6 +11,7 @@ from service.db.slot_profiles import revisions_at
 from service.jobs.batch_documents import BatchIn, BatchItemIn, Notice
 from service.jobs.batch_plans import plan_batch
 from service.jobs.planning import Plan
+from service.jobs.reason_sentences import say
 from service.jobs.run_documents import RunSettings
 from service.jobs.schedule_actors import schedule_actor
 from service.jobs.schedule_documents import ScheduleIn
@@ -100,8 +101,11 @@ def _pinned(
                 Notice(
                     pointer=f"/items/{position}/profile",
                     code="profile_not_yet",
-                    detail=f"{item.profile} had no revision at the slot: "
-                    f"{item.profile}@{found.revision}, its first, is used",
+                    detail=say(
+                        "profile_not_yet",
+                        slug=item.profile,
+                        revision=f"{item.profile}@{found.revision}",
+                    ),
                 )
             )
     return pinned, warnings

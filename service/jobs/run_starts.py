@@ -25,6 +25,7 @@ from service.errors import (
 from service.jobs import batches
 from service.jobs.actors import Actor
 from service.jobs.batch_storage import refuse_full_queue
+from service.jobs.reason_sentences import say
 from service.jobs.run_choices import Choice, choose, replaced_by
 from service.jobs.run_documents import UNFINISHED_RUNS, WAITING, RunState
 from service.jobs.run_ends import end_without_report
@@ -80,7 +81,7 @@ def start_due(
         except Exception:
             # One run that cannot be begun must not keep the others from it.
             log.exception("run_not_started", schedule=seen.schedule.slug, run=str(seen.run.id))
-            _postpone(database, seen, "an internal fault; see the log", FAULT_PAUSE_S, now)
+            _postpone(database, seen, say("internal_fault"), FAULT_PAUSE_S, now)
     return changed
 
 
@@ -232,4 +233,4 @@ def refusal_text(error: TrainardError) -> str:
     told = [f"{fault.pointer or '/'}: {fault.detail}" for fault in error.errors[:MAX_FAULTS_TOLD]]
     more = len(error.errors) - len(told)
     text = "; ".join([error.detail, *told])
-    return f"the batch was refused: {text}" + (f"; and {more} more" if more else "")
+    return say("batch_refused", detail=text + (f"; and {more} more" if more else ""))

@@ -9,9 +9,10 @@ import msgspec
 from service.db import batches
 from service.db.engine import Connection, Row
 from service.jobs.actors import Actor
-from service.jobs.batch_documents import BatchOut, Notice
+from service.jobs.batch_documents import BatchOut
 from service.jobs.batch_views import shown_batches
-from service.jobs.run_documents import EarlierAttempt, RunBatch, RunOut
+from service.jobs.reason_sentences import coded
+from service.jobs.run_documents import EarlierAttempt, RunBatch, RunNotice, RunOut
 from service.jobs.waiting_reasons import waiting_reasons
 from service.reports.loss_report import BudgetOutcome, BudgetStatus
 from service.reports.withheld_report import withheld_budget
@@ -41,6 +42,7 @@ def _shown(row: Row[Any], actor: Actor, batch: BatchOut | None, reason: str | No
         zone=row.zone,
         state=row.state,
         reason=reason,
+        reason_coded=coded(reason),
         attempt=row.attempt,
         backfill_id=row.backfill_id,
         start_on=row.start_on,
@@ -52,7 +54,7 @@ def _shown(row: Row[Any], actor: Actor, batch: BatchOut | None, reason: str | No
         baseline_run_id=row.baseline_run_id,
         baseline_missing=row.baseline_missing,
         budget_status=_budget_status(row, actor),
-        warnings=msgspec.convert(row.warnings, list[Notice]),
+        warnings=[run_notice(**one) for one in row.warnings],
         earlier_attempts=msgspec.convert(row.earlier_batches, list[EarlierAttempt]),
         schedule_version=row.schedule_version,
         tzdata_version=row.tzdata_version,
@@ -63,6 +65,13 @@ def _shown(row: Row[Any], actor: Actor, batch: BatchOut | None, reason: str | No
         ended_at=row.ended_at,
         version=row.version,
     )
+
+
+def run_notice(pointer: str, code: str, detail: str) -> RunNotice:
+    """A notice with what stands in its sentence."""
+    found = coded(detail)
+    values = {} if found is None else found.values
+    return RunNotice(pointer=pointer, code=code, detail=detail, values=values)
 
 
 def _progress(batch: BatchOut) -> RunBatch:

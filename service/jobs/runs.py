@@ -17,6 +17,7 @@ from service.jobs.actors import Actor
 from service.jobs.new_runs import new_run
 from service.jobs.occurrences import Slot
 from service.jobs.page_tokens import make_token, read_token
+from service.jobs.reason_sentences import say
 from service.jobs.run_choices import MAX_WAITING
 from service.jobs.run_documents import UNFINISHED_RUNS, WAITING, RunOut, RunPage
 from service.jobs.run_views import shown_runs
@@ -154,7 +155,7 @@ def _cancel(connection: Connection, actor: Actor, run: Row[Any], now: datetime) 
             run.id,
             expected=WAITING,
             state="canceled",
-            reason=f"it was canceled by {actor.name}",
+            reason=say("canceled_by", name=actor.name),
             now=now,
         )
     if run.state != "running":
@@ -171,7 +172,7 @@ def _cancel(connection: Connection, actor: Actor, run: Row[Any], now: datetime) 
         run.id,
         expected=("running",),
         now=now,
-        reason=f"it was canceled by {actor.name}",
+        reason=say("canceled_by", name=actor.name),
     )
 
 

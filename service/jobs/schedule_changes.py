@@ -25,6 +25,7 @@ from service.jobs import audit, slot_ledger
 from service.jobs.actors import Actor
 from service.jobs.documents import decode_document
 from service.jobs.occurrences import slots_after
+from service.jobs.reason_sentences import say
 from service.jobs.schedule_checks import ALL_FIELDS, Checking, check_schedule, decode_schedule
 from service.jobs.schedule_costs import (
     require_costs_of_change,
@@ -162,7 +163,7 @@ def delete_schedule(
     before = shown_schedules(connection, actor, [row])[0]
     gone = {"deleted_at": now, "unique_slug": str(row.id), "next_at": None}
     _write(connection, row, gone, now)
-    rows.cancel_due_runs(connection, row.id, reason="the schedule was deleted", now=now)
+    rows.cancel_due_runs(connection, row.id, reason=say("schedule_deleted"), now=now)
     audit.record(
         connection, actor, action="delete_schedule", subject=_subject(row.slug), before=before
     )

@@ -21,6 +21,7 @@ from service.jobs import audit
 from service.jobs.batch_documents import Notice
 from service.jobs.new_runs import LATE, new_run
 from service.jobs.occurrences import Slot, slots_after
+from service.jobs.reason_sentences import say
 from service.jobs.schedule_actors import schedule_actor
 from service.jobs.schedule_documents import ScheduleIn
 from service.jobs.schedule_views import definition_of
@@ -201,19 +202,16 @@ def _num_to_run(definition: ScheduleIn, num_missed: int) -> int:
 
 
 def _why_missed(slot: Slot, definition: ScheduleIn, now: datetime) -> str:
-    policy = {
-        "skip": "`skip` runs no missed slot",
-        "run_latest": "`run_latest` runs the newest missed slot only",
-        "run_all": f"`run_all` runs the newest {definition.misfire_max_runs} missed slots only",
-    }
-    return (
-        f"nobody was there at the time: it was seen {duration(now - slot.at)} late, at "
-        f"{now:%Y-%m-%dT%H:%M:%SZ}, and the misfire policy {policy[definition.misfire_policy]}"
+    return say(
+        f"missed_{definition.misfire_policy}",
+        late=duration(now - slot.at),
+        at=f"{now:%Y-%m-%dT%H:%M:%SZ}",
+        limit=definition.misfire_max_runs,
     )
 
 
 def _late(slot: Slot, now: datetime) -> Notice:
-    detail = f"nobody was there at the time: it was taken up {duration(now - slot.at)} late"
+    detail = say("taken_up_late", late=duration(now - slot.at))
     return Notice(pointer="", code=LATE, detail=detail)
 
 
@@ -222,9 +220,11 @@ def _left_out(come: Come) -> Notice:
 
 
 def _left_out_text(come: Come) -> str:
-    return (
-        f"{come.left_out} slots before {come.slots[0].at:%Y-%m-%dT%H:%M:%SZ} were missed too and "
-        f"are not in the ledger, which takes the newest {MAX_MISSED} at a time"
+    return say(
+        "older_slots_left_out",
+        left=come.left_out,
+        at=f"{come.slots[0].at:%Y-%m-%dT%H:%M:%SZ}",
+        limit=MAX_MISSED,
     )
 
 

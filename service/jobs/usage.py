@@ -11,6 +11,7 @@ from service.db.engine import Connection
 from service.db.usage import Window
 from service.errors import FieldFault, InvalidError, OverLimitError
 from service.jobs.actors import Actor
+from service.jobs.reason_sentences import say
 from service.settings import Limits
 
 REQUESTS: Final = "requests"
@@ -75,8 +76,7 @@ def charge_points(connection: Connection, actor: Actor, num_points: int, limits:
         left = quota - usage.used_in(connection, window)
         retry_after_s = seconds_left(now, POINTS_WINDOW_S)
         raise OverLimitError(
-            f"{num_points} points, but {left} are left of the {quota} points that the team may "
-            f"compute in an hour; the next hour begins in {retry_after_s} s",
+            say("quota_used", points=num_points, left=left, limit=quota, seconds=retry_after_s),
             retry_after_s=retry_after_s,
             problem="quota-exceeded",
         )

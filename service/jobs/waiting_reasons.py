@@ -6,6 +6,7 @@ from uuid import UUID
 
 from service.db import backfills, run_queue, slot_ledger
 from service.db.engine import Connection, Row
+from service.jobs.reason_sentences import say
 from service.jobs.run_choices import is_late
 from service.jobs.run_documents import WAITING
 
@@ -21,7 +22,7 @@ def waiting_reasons(connection: Connection, rows: Sequence[Row[Any]]) -> dict[UU
         schedule = slot_ledger.find_schedule(connection, schedule_id)
         is_paused = schedule.paused_at is not None
         held = [row for row in group if is_paused and row.kind != "manual"]
-        found |= {row.id: "the schedule is paused" for row in held}
+        found |= {row.id: say("schedule_paused") for row in held}
         reasons = _of_backfill if backfill_id is not None else _of_schedule
         found |= reasons(connection, schedule, [row for row in group if row.id not in found])
     return found
@@ -39,7 +40,8 @@ def _of_schedule(
     ):
         # The first begins at once, and the one before it is stopped.
         before = []
-    return _behind(group, f"{_named(before[-1])} has not ended" if before else None, first)
+    reason = say("waits_for_end", **_named(before[-1])) if before else None
+    return _behind(group, reason, first)
 
 
 def _of_backfill(
@@ -50,7 +52,7 @@ def _of_backfill(
         return {}
     active = run_queue.active_runs(connection, schedule.id)
     computing = sum(run.backfill_id == backfill.id and run.computes for run in active)
-    full = f"{computing} of its backfill compute, and no more may at once (`max_running`)"
+    full = say("waits_for_backfill", waiting=computing)
     first = run_queue.waiting_runs(
         connection, schedule.id, backfill.id, newest_first=backfill.newest_first, limit=1
     )
@@ -60,14 +62,14 @@ def _of_backfill(
 def _behind(group: list[Row[Any]], reason: str | None, first: list[Row[Any]]) -> dict[UUID, str]:
     """For all the reason, or else that the first one, if any, goes before the others."""
     if reason is not None:
-        return {row.id: f"it waits: {reason}" for row in group}
+        return {row.id: reason for row in group}
     return {
-        row.id: f"it waits: {_named(before)} begins before it"
+        row.id: say("waits_for_begin", **_named(before))
         for before in first
         for row in group
         if row.id != before.id
     }
 
 
-def _named(run: Row[Any]) -> str:
-    return f"the run of {run.local_time} ({run.id})"
+def _named(run: Row[Any]) -> dict[str, object]:
+    return {"local_time": run.local_time, "run_id": run.id}

@@ -8,6 +8,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from service.jobs.egress import MAX_URL_LENGTH
 from service.jobs.labels import LABEL_PATTERN
+from service.jobs.reason_sentences import Coded
 
 DEFAULT_OVERLAP_S: Final = 86_400
 MAX_OVERLAP_S: Final = 7 * 86_400
@@ -84,10 +85,12 @@ class EndpointOut(Struct, frozen=True, kw_only=True):
         str | None,
         Meta(description="What to know of the URL: that it works within private networks only."),
     ]
+    notice_coded: Coded | None = None
     include_costs: bool
     enabled: bool
     disabled_at: datetime | None
     disabled_reason: str | None
+    disabled_reason_coded: Coded | None = None
     old_secrets_end_at: Annotated[
         list[datetime], Meta(description="Rotated secrets that sign too until then.")
     ]

@@ -24,6 +24,7 @@ from service.jobs.delivery_plans import message_id
 from service.jobs.egress import EgressError, notice_of, place_of
 from service.jobs.labels import label_faults
 from service.jobs.page_tokens import make_token, read_token
+from service.jobs.reason_sentences import coded, say
 from service.jobs.webhook_documents import (
     EndpointChangeIn,
     EndpointIn,
@@ -128,7 +129,7 @@ def change_endpoint(
     if change.enabled is True and not is_enabled:
         values |= {"disabled_at": None, "disabled_reason": None}
     if change.enabled is False and is_enabled:
-        values |= {"disabled_at": now, "disabled_reason": f"disabled by {actor.name}"[:500]}
+        values |= {"disabled_at": now, "disabled_reason": say("disabled_by", name=actor.name)[:500]}
     if not rows.change_endpoint(connection, endpoint_id, version=version, now=now, values=values):
         raise _stale(current)
     if values.get("disabled_at") is not None:
@@ -202,7 +203,7 @@ def send_trial(connection: Connection, actor: Actor, endpoint_id: UUID, *, now: 
             f"{waiting} test messages wait for the webhook endpoint {endpoint.name!r} already, "
             "which is the limit"
         )
-    reason = f"{actor.name} tries the endpoint."
+    reason = say("tried_by", name=actor.name)
     message = message_id()
     (delivery_id,) = deliveries_rows.insert_once(
         connection,
@@ -289,16 +290,18 @@ def _refuse(faults: list[FieldFault]) -> None:
 
 
 def _shown(actor: Actor, row: Row[Any], now: datetime) -> EndpointOut:
-    parts = urlsplit(row.url)
+    parts, notice = urlsplit(row.url), notice_of(row.url)
     return EndpointOut(
         id=row.id,
         name=row.name,
         url=row.url if actor.may("webhooks:write") else f"{parts.scheme}://{parts.netloc}/…",
-        notice=notice_of(row.url),
+        notice=notice,
+        notice_coded=coded(notice),
         include_costs=row.include_costs,
         enabled=row.disabled_at is None,
         disabled_at=row.disabled_at,
         disabled_reason=row.disabled_reason,
+        disabled_reason_coded=coded(row.disabled_reason),
         old_secrets_end_at=webhook_secrets.ends_of_old(row.secrets, now),
         created_at=row.created_at,
         created_by=row.created_by,

@@ -26,6 +26,7 @@ from service.jobs.egress import (
     checked_addresses,
     place_of,
 )
+from service.jobs.reason_sentences import say
 
 # An answer is success within so long, from the look-up of the name to the end of the answer.
 TOTAL_S: Final = 15.0
@@ -69,7 +70,7 @@ def post(
         addresses = checked_addresses(place, networks, resolve=resolve)
     except EgressError as error:
         return Posted(error=str(error))
-    failure = Posted(error="the time was over before an address was tried")
+    failure = Posted(error=say("not_tried"))
     for address in addresses[:MAX_ADDRESSES]:
         if time.monotonic() >= end:
             break
@@ -77,7 +78,7 @@ def post(
             return _post(place, address, payload, headers, end)
         except (httpx.ConnectError, httpx.ConnectTimeout) as error:
             # Nothing was sent: the next address of the name may be alive.
-            failure = Posted(error=f"no connection to {place.host}: {_sentence(error)}")
+            failure = Posted(error=say("no_connection", host=place.host, detail=_sentence(error)))
         except httpx.HTTPError as error:
             return Posted(error=_lost(error, end, total_s))
     return failure
@@ -120,12 +121,11 @@ def _post(
         finally:
             response.close()
         if time.monotonic() >= end:
-            return Posted(status=response.status_code, error="the answer came too late")
+            return Posted(status=response.status_code, error=say("answered_late"))
     error = None
     if not 200 <= response.status_code < 300:
-        error = f"answered {response.status_code}"
-        if response.has_redirect_location:
-            error += ": redirects are not followed, change the endpoint's URL"
+        code = "redirected" if response.has_redirect_location else "answered"
+        error = say(code, status=response.status_code)
     return Posted(
         status=response.status_code,
         error=error,
@@ -192,8 +192,8 @@ def _trust() -> ssl.SSLContext:
 
 def _lost(error: httpx.HTTPError, end: float, total_s: float) -> str:
     if isinstance(error, httpx.TimeoutException) or time.monotonic() >= end:
-        return f"no whole answer within {total_s:g} s"
-    return f"the connection broke: {_sentence(error)}"
+        return say("no_answer", pause=f"{total_s:g}")
+    return say("connection_broke", detail=_sentence(error))
 
 
 def _sentence(error: Exception) -> str:

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 
+from service.jobs.reason_sentences import say
 from service.jobs.webhook_signatures import PREFIX
 
 # So many are signed with at a time: the header has room for them.
@@ -45,16 +46,11 @@ class Vault:
         if stored.startswith(PREFIX):
             return stored
         if self._fernet is None:
-            raise SecretError(
-                "the endpoint's secret is encrypted, but TRAINARD_SECRETS_KEY is not set"
-            )
+            raise SecretError(say("secret_without_key"))
         try:
             return self._fernet.decrypt(stored.encode()).decode()
         except InvalidToken:
-            raise SecretError(
-                "the endpoint's secret was encrypted under another key than those in "
-                "TRAINARD_SECRETS_KEY: rotate it"
-            ) from None
+            raise SecretError(say("secret_of_other_key")) from None
 
 
 def first(vault: Vault, secret: str, now: datetime) -> list[dict[str, Any]]:

@@ -72,10 +72,18 @@ PAGES: Final = (
     ),
     Page(name="rates", path="/rates", place="rates", words=("rates",)),
     Page(name="schedules", path="/schedules", place="schedules", words=("schedules",)),
-    Page(name="schedule", path="/schedules/{slug:str}", place="schedules", words=("schedules",)),
+    Page(
+        name="schedule",
+        path="/schedules/{slug:str}",
+        place="schedules",
+        words=("schedules", "reasons"),
+        style="schedules",
+    ),
     Page(name="reports", path="/reports", place="reports", words=("reports", "results")),
     Page(name="report", path="/reports/{report_id:str}", place="reports", words=("reports",)),
-    Page(name="deliveries", path="/deliveries", place="deliveries", words=("deliveries",)),
+    Page(
+        name="deliveries", path="/deliveries", place="deliveries", words=("deliveries", "reasons")
+    ),
     Page(name="inputs", path="/inputs", place="inputs", words=("inputs",)),
     Page(name="sign_in", path="/sign-in", place="", words=("sign_in",)),
 )

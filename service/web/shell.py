@@ -35,13 +35,15 @@ class Page(Struct, frozen=True, kw_only=True):
     """One page: `name` is that of its template, its module and its title's key.
 
     - `path`: as Litestar writes it; `place`: what is marked in the menu;
-    - `words`: files of texts that it needs beside `common`, for its template and its modules.
+    - `words`: files of texts that it needs beside `common`, for its template and its modules;
+    - `style`: its stylesheet, where it is not called as the page is.
     """
 
     name: str
     path: str
     place: str
     words: tuple[str, ...]
+    style: str = ""
 
 
 @lru_cache(maxsize=1)
@@ -71,7 +73,7 @@ def page_html(page: Page, language: Language) -> bytes:
     """The whole page, without anything of anybody: modules ask the API for that."""
     words = _words(page, language)
     files = assets.static_files()
-    styles = [name for name in ("base.css", f"{page.name}.css") if name in files]
+    styles = [name for name in ("base.css", f"{page.style or page.name}.css") if name in files]
     html = (
         _environment()
         .get_template(f"{page.name}.html.j2")

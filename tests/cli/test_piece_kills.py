@@ -23,7 +23,7 @@ from service.jobs.kept_pieces import decoded
 from tests.cli.conftest import TIMEOUT_S, environment
 from tests.jobs.piece_steps import pieces_of
 
-NUM_POINTS = 32
+NUM_POINTS = 20
 # Some 0.2 s each, and one chunk of all of them
 SIMULATED: dict[str, Any] = {
     "name": "stale",

@@ -9,6 +9,7 @@ import { deliveryState, isMoving, KINDS, STATES, targetText } from "./delivery_w
 import { byId, fill, h, settled } from "./dom.js";
 import { exact, moment, momentElement } from "./format.js";
 import { showProblem } from "./problems.js";
+import { reasonElement } from "./reasons.js";
 import { session } from "./session.js";
 import { onlyWith } from "./submit.js";
 import { table } from "./table.js";
@@ -50,8 +51,8 @@ function ofRun(row) {
 
 function stateOf(row) {
   const next = row.state === "pending" && row.next_attempt_at ? h("div", { class: "hint" }, t("deliveries.next_attempt"), " ", momentElement(row.next_attempt_at)) : null;
-  const why = row.last_error && row.state !== "delivered" ? h("div", { class: "hint", lang: "en" }, row.last_error) : null;
-  const reason = row.reason === null ? h("div", { class: "hint", title: t("common.withheld_hint") }, t("common.withheld")) : h("div", { class: "hint" }, row.reason);
+  const why = row.state === "delivered" ? null : reasonElement(row.last_error_coded, row.last_error);
+  const reason = row.reason === null ? h("div", { class: "hint", title: t("common.withheld_hint") }, t("common.withheld")) : reasonElement(row.reason_coded, row.reason);
   return h("div", { class: "told" }, deliveryState(row.state), reason, why, next);
 }
 

@@ -6,6 +6,7 @@ import { deliveryState, isMoving, targetText } from "./delivery_words.js";
 import { byId, fill, h } from "./dom.js";
 import { count, exact, momentElement, NOTHING } from "./format.js";
 import { showProblem } from "./problems.js";
+import { reasonNodes } from "./reasons.js";
 import { named, t } from "./texts.js";
 
 const LOOK_MS = 1500;
@@ -82,7 +83,7 @@ export function deliveryDetail({ scopes, endpoints, changed }) {
       ["state", h("span", { class: "acts" }, deliveryState(found.state), actions)],
       ["kind", `${named("deliveries.kind_", found.kind)} · ${named("deliveries.event_", found.event.replaceAll(".", "_"))}`],
       ["to", about],
-      ["reason", found.reason === null ? withheld() : found.reason],
+      ["reason", found.reason === null ? withheld() : h("span", {}, reasonNodes(found.reason_coded, found.reason))],
       found.schedule ? ["schedule", h("a", { href: `/schedules/${found.schedule}` }, found.schedule)] : null,
       found.report_id ? ["report", h("a", { href: `/reports/${found.report_id}` }, t("deliveries.open_report"))] : null,
       ["costs", t(found.includes_costs ? "deliveries.with_costs" : "deliveries.without_costs")],
@@ -111,7 +112,7 @@ export function deliveryDetail({ scopes, endpoints, changed }) {
         h("td", {}, momentElement(one.started_at)),
         h("td", { class: "num" }, `${count(one.duration_ms)} ms`),
         h("td", { class: "num" }, one.status === null ? NOTHING : String(one.status)),
-        h("td", { class: "told", lang: "en" }, one.error ?? t("deliveries.taken"), one.answer ? h("div", {}, h("code", {}, one.answer)) : null),
+        h("td", { class: "told" }, one.error ? reasonNodes(one.error_coded, one.error) : t("deliveries.taken"), one.answer ? h("div", {}, h("code", {}, one.answer)) : null),
       ),
     );
     return [h("h3", {}, t("deliveries.attempts")), tableOf(t("deliveries.attempts"), heads, rows)];

@@ -90,29 +90,36 @@ export function signedMoney(cost) {
 }
 
 const days = new Intl.DateTimeFormat(language, { dateStyle: "medium", timeZone: "UTC" });
-const moments = new Intl.DateTimeFormat(language, { dateStyle: "medium", timeStyle: "short" });
+const MINUTES = { year: "numeric", month: "short", day: "numeric", hour: "numeric", minute: "2-digit", timeZoneName: "longOffset" };
+const SECONDS = { ...MINUTES, second: "2-digit" };
 
 /** A calendar day (2026-12-01): no zone moves it. */
 export function day(text) {
   return text ? days.format(new Date(`${text}T00:00:00Z`)) : NOTHING;
 }
 
-/** A moment in the reader's zone; pass a zone for another one. */
-export function moment(text, zone = undefined) {
-  if (!text) return NOTHING;
-  if (!zone) return moments.format(new Date(text));
-  return new Intl.DateTimeFormat(language, {
-    dateStyle: "medium",
-    timeStyle: "short",
-    timeZone: zone,
-  }).format(new Date(text));
+/** As people write it, with how far its zone is from UTC: "28 Mar 2027, 03:00 (UTC+02:00)". */
+function zoned(text, options, zone) {
+  const parts = momentFormatter({ ...options, timeZone: zone }).formatToParts(new Date(text));
+  const offset = parts.find((part) => part.type === "timeZoneName").value;
+  const shown = parts.filter((part) => part.type !== "timeZoneName").map((part) => part.value).join("").trim();
+  return `${shown} (${offset.replace(/^(GMT|UTC)/, "UTC").replace("-", "\u2212")})`;
 }
 
-const seconds = new Intl.DateTimeFormat(language, { dateStyle: "medium", timeStyle: "medium" });
+function momentFormatter(options) {
+  const key = `moment ${JSON.stringify(options)}`;
+  if (!kept.has(key)) kept.set(key, new Intl.DateTimeFormat(language, options));
+  return kept.get(key);
+}
+
+/** A moment in the reader's zone, which it names; pass a zone for another one. */
+export function moment(text, zone = undefined) {
+  return text ? zoned(text, MINUTES, zone) : NOTHING;
+}
 
 /** A moment to the second, in the reader's zone. */
 export function exactMoment(text) {
-  return seconds.format(new Date(text));
+  return zoned(text, SECONDS);
 }
 
 /** An element for a moment, with the exact one in `datetime` and in its tooltip. */

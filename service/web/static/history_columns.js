@@ -4,9 +4,9 @@ import { causesElement } from "./causes.js";
 import { lookOf, relativeText } from "./compare_summary.js";
 import { costElement } from "./costs.js";
 import { h } from "./dom.js";
-import { count, day, hours, moment, percent, signedHours } from "./format.js";
+import { count, day, hours, momentElement, percent, signedHours } from "./format.js";
 import { counted, t } from "./texts.js";
-import { localTime } from "./wall_time.js";
+import { localElement } from "./wall_time.js";
 
 /** For scenarios (`isTotal` false), or for totals of profiles and teams. */
 export function historyColumns(isTotal) {
@@ -29,8 +29,8 @@ export function historyColumns(isTotal) {
 
 /** The slot in its own zone, as schedules and reports show it; of a batch by hand, when it was made. */
 function whenElement(row) {
-  const text = row.run ? localTime(row.run.local_time) : moment(row.batch_created_at);
-  return h("a", { href: row.result_id ? `/results/${row.result_id}` : `/batches/${row.batch_id}` }, text);
+  const when = row.run ? localElement(row.run.local_time) : momentElement(row.batch_created_at);
+  return h("a", { href: row.result_id ? `/results/${row.result_id}` : `/batches/${row.batch_id}` }, when);
 }
 
 function scenarioColumns() {

@@ -3,7 +3,7 @@
 import { h } from "./dom.js";
 import { exact } from "./format.js";
 import { t } from "./texts.js";
-import { localTime, utcTime } from "./wall_time.js";
+import { localElement, utcTime } from "./wall_time.js";
 
 /** The table of an answer of `occurrences` or of a preview. */
 export function occurrenceTable(found, caption) {
@@ -13,7 +13,7 @@ export function occurrenceTable(found, caption) {
       "tr",
       { class: one.dst ? "changes-clock" : null },
       h("th", { scope: "row", class: "num" }, exact(place + 1)),
-      h("td", {}, h("span", { class: "wall" }, localTime(one.local)), one.dst ? clockChange(one.dst) : null),
+      h("td", {}, h("span", { class: "wall" }, localElement(one.local)), one.dst ? clockChange(one.dst) : null),
       h("td", { class: "wall" }, utcTime(one.at)),
     ),
   );

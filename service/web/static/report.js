@@ -8,7 +8,7 @@ import { showProblem } from "./problems.js";
 import { budgetTag, reportState } from "./report_states.js";
 import { attempt, confirmed, onlyWith } from "./submit.js";
 import { counted, language, named, t } from "./texts.js";
-import { localTime } from "./wall_time.js";
+import { localElement } from "./wall_time.js";
 
 const id = decodeURIComponent(location.pathname.split("/").at(-1));
 const ADDRESS = `/v1/reports/${encodeURIComponent(id)}`;
@@ -41,7 +41,7 @@ function show() {
   fill(byId("state"), reportState(report.state));
   byId("making").hidden = !UNFINISHED.includes(report.state);
   byId("failure").hidden = report.state !== "failed";
-  byId("failure").textContent = report.failure ?? "";
+  fill(byId("failure"), h("span", { lang: "en" }, report.failure ?? ""));
   byId("made").hidden = !isMade;
   showFacts();
   if (!isMade) return;
@@ -53,7 +53,7 @@ function show() {
 
 function showFacts() {
   const parts = [
-    report.local_time ? t("reports.of_slot", { slot: localTime(report.local_time), zone: report.zone }) : null,
+    report.local_time ? slotElement() : null,
     h("a", { href: `/batches/${report.batch_id}` }, t("reports.this_batch")),
     report.baseline_batch_id
       ? h("a", { href: withQuery("/compare", { baseline: report.baseline_batch_id, candidate: report.batch_id }) }, t("reports.comparison"))
@@ -62,6 +62,11 @@ function showFacts() {
     h("span", {}, t("reports.made_by", { name: report.created_by }), " ", momentElement(report.created_at)),
   ].filter(Boolean);
   fill(byId("facts"), parts.flatMap((one, place) => (place ? [" · ", one] : [one])));
+}
+
+function slotElement() {
+  const [before, after] = t("reports.of_slot", { slot: "\u0000", zone: report.zone }).split("\u0000");
+  return h("span", {}, before, localElement(report.local_time), after);
 }
 
 function card(label, value, unit, ...more) {

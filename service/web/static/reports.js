@@ -13,7 +13,7 @@ import { may } from "./session.js";
 import { onlyWith, onSubmit } from "./submit.js";
 import { table } from "./table.js";
 import { named, t } from "./texts.js";
-import { localTime } from "./wall_time.js";
+import { localElement } from "./wall_time.js";
 
 const REPORTS = "/v1/reports";
 const STATES = ["queued", "running", "succeeded", "failed"];
@@ -29,7 +29,7 @@ filters.state.append(...STATES.map((one) => h("option", { value: one }, named("r
 const columns = [
   { key: "name", label: t("reports.name"), head: true, cell: (row) => h("a", { href: `/reports/${row.id}` }, row.name) },
   { key: "state", label: t("reports.state"), cell: (row) => reportState(row.state) },
-  { key: "slot", label: t("reports.slot"), cell: (row) => (row.local_time ? localTime(row.local_time) : h("span", { class: "quiet" }, t("reports.by_hand"))) },
+  { key: "slot", label: t("reports.slot"), cell: (row) => (row.local_time ? localElement(row.local_time) : h("span", { class: "quiet" }, t("reports.by_hand"))) },
   { key: "batches", label: t("reports.batches"), cell: batchesOf },
   { key: "created_at", label: t("reports.created_at"), cell: (row) => h("div", {}, momentElement(row.created_at), h("div", { class: "hint" }, row.created_by)) },
 ];

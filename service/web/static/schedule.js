@@ -15,7 +15,7 @@ import { runLedger } from "./schedule_runs.js";
 import { may } from "./session.js";
 import { attempt, confirmed, onlyWith, onSubmit } from "./submit.js";
 import { counted, has, named, t } from "./texts.js";
-import { cronWords, localTime, utcTime } from "./wall_time.js";
+import { cronWords, localElement, utcTime } from "./wall_time.js";
 
 const slug = decodeURIComponent(location.pathname.split("/").at(-1));
 const ADDRESS = `/v1/schedules/${encodeURIComponent(slug)}`;
@@ -61,7 +61,7 @@ function showFacts() {
   const facts = [
     ["slug", h("code", {}, schedule.slug)],
     ["cron", h("span", {}, cronWords(schedule), h("span", { class: "hint" }, h("code", {}, schedule.cron), ` · ${schedule.zone}`))],
-    ["next", next ? h("span", {}, localTime(next.local), h("span", { class: "hint" }, " = ", utcTime(next.at), " UTC")) : t("schedules.none_while_paused")],
+    ["next", next ? h("span", {}, localElement(next.local), h("span", { class: "hint" }, " = ", utcTime(next.at))) : t("schedules.none_while_paused")],
     ["batch", counted("schedules.items", schedule.batch.items.length, count(schedule.batch.items.length), { currency: schedule.batch.currency ?? t("schedules.no_currency") })],
     ["profiles_as_of", named("schedules.profiles_as_of_", schedule.profiles_as_of)],
     ["start_in_days", exact(schedule.start_in_days)],
@@ -92,7 +92,7 @@ function baselineText(baseline) {
   const run = h("span", {}, baseline.run_id);
   // By its slot, as the ledger calls it; where that cannot be read its id stays
   get(`${ADDRESS}/runs/${baseline.run_id}`).then(
-    ({ batch_id, local_time }) => run.replaceChildren(batch_id ? h("a", { href: `/batches/${batch_id}` }, localTime(local_time)) : localTime(local_time)),
+    ({ batch_id, local_time }) => run.replaceChildren(batch_id ? h("a", { href: `/batches/${batch_id}` }, localElement(local_time)) : localElement(local_time)),
     () => {},
   );
   return h("span", {}, t("common.pair", { name: text, text: "" }), run);

@@ -4,11 +4,12 @@ import { ask, create, get, withQuery } from "./api.js";
 import { announce, byId, fill, h } from "./dom.js";
 import { fieldset, hint } from "./form.js";
 import { count, day, exact, number } from "./format.js";
+import { noticeNodes, reasonElement, reasonNodes } from "./reasons.js";
 import { runState } from "./run_states.js";
 import { attempt, onSubmit } from "./submit.js";
 import { table } from "./table.js";
 import { named, t } from "./texts.js";
-import { localTime } from "./wall_time.js";
+import { localElement } from "./wall_time.js";
 
 const LOOK_MS = 2000;
 const RUNNING = ["running", "canceling"];
@@ -32,7 +33,7 @@ export function backfills(place, form, { address, mayWrite, began }) {
     list = table(place, {
       columns: [
         { key: "days", label: t("schedules.days"), head: true, cell: (row) => `${day(row.first_on)} – ${day(row.last_on)}` },
-        { key: "state", label: t("schedules.became"), cell: (row) => h("div", {}, runState(row.state), row.held ? h("div", { class: "hint", lang: "en" }, row.held) : null) },
+        { key: "state", label: t("schedules.became"), cell: (row) => h("div", {}, runState(row.state), reasonElement(row.held_coded, row.held)) },
         { key: "slots", label: t("schedules.slots"), num: true, cell: (row) => exact(row.slots) },
         { key: "runs", label: t("schedules.runs"), cell: runsOf },
         { key: "actions", label: t("schedules.actions"), cell: cancelOf },
@@ -79,15 +80,16 @@ export function backfills(place, form, { address, mayWrite, began }) {
       h(
         "tr",
         {},
-        h("th", { scope: "row" }, localTime(one.local_time), one.dst ? h("span", { class: "tag warn" }, t(`schedules.dst_${one.dst}`)) : null),
+        h("th", { scope: "row" }, localElement(one.local_time), one.dst ? h("span", { class: "tag warn" }, t(`schedules.dst_${one.dst}`)) : null),
         h("td", {}, h("span", { class: one.runs ? "tag good" : "tag" }, t(one.runs ? "schedules.runs_it" : "schedules.leaves_it"))),
-        h("td", { lang: "en" }, one.reason),
+        h("td", {}, reasonNodes(one.reason_coded, one.reason)),
       ),
     );
     const heads = ["slot", "would", "why"].map((key) => h("th", { scope: "col" }, t(`schedules.${key}`)));
     return [
       h("p", {}, h("strong", {}, sentence)),
-      [found.held, ...found.warnings.map((one) => one.detail)].filter(Boolean).map((text) => h("p", { class: "advice", lang: "en" }, text)),
+      found.held ? h("p", { class: "advice" }, reasonNodes(found.held_coded, found.held)) : null,
+      found.warnings.map((one) => h("p", { class: "advice" }, noticeNodes(one))),
       h("div", { class: "scroll plan", tabindex: "0", role: "region", "aria-label": sentence }, h("table", {}, h("thead", {}, h("tr", {}, heads)), h("tbody", {}, rows))),
     ];
   }

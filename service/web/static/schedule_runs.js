@@ -4,11 +4,12 @@ import { asked, onMoved, setAsked } from "./address.js";
 import { ask, get, withQuery } from "./api.js";
 import { h } from "./dom.js";
 import { count, exact } from "./format.js";
+import { noticeNodes, reasonElement } from "./reasons.js";
 import { budgetTag, runState } from "./run_states.js";
 import { attempt } from "./submit.js";
 import { table } from "./table.js";
 import { named, t } from "./texts.js";
-import { localTime, utcTime } from "./wall_time.js";
+import { localElement, localTime, utcTime } from "./wall_time.js";
 
 const UNFINISHED = ["due", "running", "reporting"];
 const STATES = [...UNFINISHED, "succeeded", "partially_failed", "failed", "canceled", "misfired", "skipped", "replaced"];
@@ -38,13 +39,12 @@ export function runLedger(place, filterPlace, { address, mayWrite, changed }) {
   }
 
   function slotOf(row) {
-    return h("div", {}, localTime(row.local_time), h("div", { class: "hint" }, utcTime(row.scheduled_for), " UTC"));
+    return h("div", {}, localElement(row.local_time), h("div", { class: "hint" }, utcTime(row.scheduled_for)));
   }
 
   function becameOf(row) {
-    const reason = row.reason ? h("div", { class: "hint", lang: "en" }, row.reason) : null;
     const retry = row.attempt > 1 ? h("div", { class: "hint" }, t("schedules.attempt", { attempt: exact(row.attempt) })) : null;
-    return h("div", {}, runState(row.state), reason, retry, row.warnings.map((one) => h("div", { class: "hint", lang: "en" }, one.detail)));
+    return h("div", {}, runState(row.state), reasonElement(row.reason_coded, row.reason), retry, row.warnings.map((one) => h("div", { class: "hint" }, noticeNodes(one))));
   }
 
   function pointsOf(row) {

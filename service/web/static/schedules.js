@@ -9,7 +9,7 @@ import { may } from "./session.js";
 import { onlyWith, onSubmit } from "./submit.js";
 import { table } from "./table.js";
 import { t } from "./texts.js";
-import { cronWords, localTime, utcTime } from "./wall_time.js";
+import { cronWords, localElement, utcTime } from "./wall_time.js";
 
 const SCHEDULES = "/v1/schedules";
 const EXAMPLE = {
@@ -41,12 +41,12 @@ const columns = [
 function nextOf(row) {
   if (row.paused) return h("span", { class: "tag warn" }, t("schedules.paused"));
   if (!row.next_occurrence) return "–";
-  return h("div", {}, localTime(row.next_occurrence.local), h("div", { class: "hint" }, utcTime(row.next_occurrence.at), " UTC"));
+  return h("div", {}, localElement(row.next_occurrence.local), h("div", { class: "hint" }, utcTime(row.next_occurrence.at)));
 }
 
 function lastOf(row) {
   if (!row.last_run) return h("span", { class: "quiet" }, t("schedules.never"));
-  return h("div", {}, runState(row.last_run.state), h("div", { class: "hint" }, utcTime(row.last_run.scheduled_for), " UTC"));
+  return h("div", {}, runState(row.last_run.state), h("div", { class: "hint" }, utcTime(row.last_run.scheduled_for)));
 }
 
 function readAddress() {

@@ -21,8 +21,13 @@ export function localTime(local) {
   return offset ? `${shown} (UTC${offset === "Z" ? "" : offset.replace("-", "\u2212")})` : shown;
 }
 
+/** The same as an element. */
+export function localElement(local) {
+  return h("time", { datetime: local, title: local }, localTime(local));
+}
+
 export function utcTime(at) {
-  return h("time", { datetime: at, title: at }, WALL.format(new Date(at)));
+  return h("time", { datetime: at, title: at }, `${WALL.format(new Date(at))} (UTC)`);
 }
 
 /** An expression in words, with its zone; null where the API has no sentence for it. */

@@ -6,6 +6,7 @@ import { announce, byId, fill, h } from "./dom.js";
 import { fieldset, hint } from "./form.js";
 import { momentElement } from "./format.js";
 import { showProblem } from "./problems.js";
+import { reasonElement, reasonNodes } from "./reasons.js";
 import { askedOverlap, showSecret } from "./webhook_secrets.js";
 import { attempt, confirmed, onSubmit } from "./submit.js";
 import { table } from "./table.js";
@@ -41,12 +42,12 @@ export function webhookEndpoints({ scopes, changed, sent, ofEndpoint }) {
   ];
 
   function urlOf(row) {
-    return h("div", { class: "told" }, h("code", {}, row.url), row.notice ? h("div", { class: "hint", lang: "en" }, row.notice) : null);
+    return h("div", { class: "told" }, h("code", {}, row.url), reasonElement(row.notice_coded, row.notice));
   }
 
   function stateOf(row) {
     const tag = h("span", { class: `tag ${row.enabled ? "good" : "bad"}`, "data-enabled": String(row.enabled) }, t(row.enabled ? "deliveries.enabled" : "deliveries.disabled"));
-    const why = row.disabled_reason ? h("div", { class: "hint" }, h("span", { lang: "en" }, row.disabled_reason), " · ", momentElement(row.disabled_at)) : null;
+    const why = row.disabled_reason ? h("div", { class: "hint" }, reasonNodes(row.disabled_reason_coded, row.disabled_reason), " · ", momentElement(row.disabled_at)) : null;
     const old = row.old_secrets_end_at.map((one) => h("div", { class: "hint" }, t("deliveries.old_signs_until"), " ", momentElement(one)));
     return h("div", {}, tag, why, old);
   }
