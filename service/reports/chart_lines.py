@@ -48,6 +48,8 @@ def history() -> Spec:
             "title": None,
             "values": {"expr": "x_ticks"},
             "labelExpr": "x_labels[indexof(x_ticks, datum.value)]",
+            # Whoever draws it leaves out what has no room: a moment with its zone is not cut.
+            "labelLimit": 400,
             "labelOverlap": False,
             "labelFlush": True,
             "grid": False,

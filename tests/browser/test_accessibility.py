@@ -19,6 +19,10 @@ PHONE: Final[ViewportSize] = {"width": 390, "height": 844}
 NARROWEST: Final[ViewportSize] = {"width": 360, "height": 740}
 # The report in its frame is a document of its own, which runs no script.
 OPTIONS: Final[dict[str, Any]] = {"resultTypes": ["violations"], "iframes": False}
+# Moments that do not say whose clock they are of
+ZONELESS: Final = """[...document.querySelectorAll("main time")]
+  .filter((one) => !one.dateTime || !/ \\(UTC([+\u2212]\\d\\d:\\d\\d)?\\)$/.test(one.textContent))
+  .map((one) => one.outerHTML)"""
 CONTROLS: Final = (
     "a[href], button, input, select, textarea, summary, [tabindex='0'], [contenteditable=true]"
 )
@@ -87,6 +91,7 @@ def test_axe_finds_nothing_and_no_page_is_wider_than_its_screen(
     shared.set_viewport_size(DESK)
     open_page(shared, seeded.url + address(name, seeded))
     expect(shared.locator("h1")).to_have_count(1)
+    assert shared.evaluate(ZONELESS) == []
     found = violations(shared, runOnly={"type": "tag", "values": TAGS})
     # Colours are others in the dark, and sizes on a phone; all else is as it was.
     shared.emulate_media(color_scheme="dark")

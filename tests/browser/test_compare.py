@@ -130,7 +130,9 @@ def test_two_dates_of_a_schedule_are_compared_by_volume_and_price(
     expect(page.locator("#price-effect")).to_have_text("€0.00")
     expect(page.locator("#summary")).to_contain_text("The ideal step itself has moved")
     page.reload()
-    expect(page.get_by_role("combobox", name="New")).to_have_value("Jun 2, 2024, 2:00 AM")
+    expect(page.get_by_role("combobox", name="New")).to_have_value(
+        "Jun 2, 2024, 02:00 AM (UTC+02:00)"
+    )
     page.get_by_role("button", name="Swap past and new").click()
     expect(page.locator("#difference-hours")).to_have_text("+6,302 GPU-hours")
     page.go_back()

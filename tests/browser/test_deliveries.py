@@ -49,7 +49,7 @@ def test_an_endpoint_is_made_tried_rotated_disabled_and_deleted(page: Page, base
     row.get_by_role("button", name="Disable").click()
     dialog.get_by_role("button", name="Disable").click()
     expect(row.locator('[data-enabled="false"]')).to_be_visible()
-    expect(row).to_contain_text("disabled by")
+    expect(row).to_contain_text("Disabled by")
     (found,) = [
         one for one in httpx.get(base_url + ENDPOINTS).json()["items"] if one["name"] == name
     ]
@@ -62,3 +62,8 @@ def test_an_endpoint_is_made_tried_rotated_disabled_and_deleted(page: Page, base
     expect(log).to_have_count(0)
     expect(page.locator("#log tbody tr").first).to_contain_text("a deleted endpoint")
     assert httpx.get(f"{base_url}{ENDPOINTS}/{found['id']}").status_code == 404
+    # Sentences of the service are said in the page's language.
+    page.goto(f"{base_url}/deliveries?lang=fr")
+    newest = page.locator("#log tbody tr").first
+    expect(newest).to_contain_text("essaie le point de réception.")
+    expect(newest).to_contain_text("Le nom hooks.invalid n’a pas d’adresse.")  # noqa: RUF001 - French

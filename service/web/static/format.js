@@ -90,7 +90,7 @@ export function signedMoney(cost) {
 }
 
 const days = new Intl.DateTimeFormat(language, { dateStyle: "medium", timeZone: "UTC" });
-const MINUTES = { year: "numeric", month: "short", day: "numeric", hour: "numeric", minute: "2-digit", timeZoneName: "longOffset" };
+const MINUTES = { year: "numeric", month: "short", day: "numeric", hour: "2-digit", minute: "2-digit", timeZoneName: "longOffset" };
 const SECONDS = { ...MINUTES, second: "2-digit" };
 
 /** A calendar day (2026-12-01): no zone moves it. */
@@ -98,7 +98,7 @@ export function day(text) {
   return text ? days.format(new Date(`${text}T00:00:00Z`)) : NOTHING;
 }
 
-/** As people write it, with how far its zone is from UTC: "28 Mar 2027, 03:00 (UTC+02:00)". */
+/** As people write it, with how far its zone is from UTC: "Mar 28, 2027, 03:00 AM (UTC+02:00)". */
 function zoned(text, options, zone) {
   const parts = momentFormatter({ ...options, timeZone: zone }).formatToParts(new Date(text));
   const offset = parts.find((part) => part.type === "timeZoneName").value;
