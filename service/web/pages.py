@@ -84,6 +84,7 @@ PAGES: Final = (
     Page(
         name="deliveries", path="/deliveries", place="deliveries", words=("deliveries", "reasons")
     ),
+    Page(name="retention", path="/retention", place="retention", words=("retention",)),
     Page(name="inputs", path="/inputs", place="inputs", words=("inputs",)),
     Page(name="sign_in", path="/sign-in", place="", words=("sign_in",)),
 )

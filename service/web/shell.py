@@ -27,6 +27,7 @@ PLACES: Final = (
     ("schedules", "/schedules"),
     ("reports", "/reports"),
     ("deliveries", "/deliveries"),
+    ("retention", "/retention"),
     ("inputs", "/inputs"),
 )
 
