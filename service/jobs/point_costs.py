@@ -66,9 +66,9 @@ def work_of(grid: Grid, *, with_spread: bool = True) -> Work:
     return Work(num_points=grid.num_points, draws=draws, core_s=core_s)
 
 
-def seconds_of(columns: Columns, *, with_spread: bool) -> Floats:
-    """(points,) of one core, estimated, without causes and quantiles of steps."""
-    steps, plans = _simulated(columns, with_causes=False, with_spread=with_spread)
+def seconds_of(columns: Columns, *, with_spread: bool, with_causes: bool = False) -> Floats:
+    """(points,) of one core, estimated, without quantiles of steps."""
+    steps, plans = _simulated(columns, with_causes=with_causes, with_spread=with_spread)
     found = PLAIN_S + _by_formula_s(columns, with_spread=with_spread)
     return found + _simulated_s(columns, steps, plans)
 

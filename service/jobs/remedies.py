@@ -98,8 +98,7 @@ def answer(resolved: Resolved) -> RemediesOut:
     Raises `InvalidError` for more draws than can be answered at once.
     """
     scenario, rates = resolved.scenario, resolved.rates
-    changes, left_out = applicable(scenario, resolved.requests)
-    grid = _within_reach(resolved, changes, left_out)
+    grid, left_out = within_reach(resolved)
     evaluated_all = _evaluated(grid)
     found = []
     for point, change in enumerate(grid.changes, start=1):
@@ -125,13 +124,12 @@ def answer(resolved: Resolved) -> RemediesOut:
     )
 
 
-def _within_reach(
-    resolved: Resolved, changes: list[Change], left_out: list[NotApplicable]
-) -> RemedyGrid:
-    """The grid of the remedies that an answer at once has time for; the others are left out.
+def within_reach(resolved: Resolved) -> tuple[RemedyGrid, list[NotApplicable]]:
+    """The grid of the remedies that an answer at once has time for, and what is left out.
 
     Raises `InvalidError` where the scenario itself, or clusters that are drawn, take too long.
     """
+    changes, left_out = applicable(resolved.scenario, resolved.requests)
     whole = remedy_grid(resolved.scenario, changes)
     columns = without_spread(whole.columns(0, whole.num_points), "gpu_hours_lost")
     simulated = is_simulated(columns)
@@ -151,9 +149,9 @@ def _within_reach(
         if not fit
     ]
     if fits.all():
-        return whole
+        return whole, left_out
     kept = [change for change, fit in zip(changes, fits.tolist(), strict=True) if fit]
-    return remedy_grid(resolved.scenario, kept)
+    return remedy_grid(resolved.scenario, kept), left_out
 
 
 def _too_long(change: Change, needed: float) -> NotApplicable:

@@ -80,7 +80,7 @@ def collect(connection: Connection, actor: Actor, row: Row[Any], now: datetime) 
     baseline = _compared(connection, read, side, past, rates) if past else None
     compared = baseline.compared if baseline else None
     numbers = numbers_of(read.batch.id, side, compared, movers=settings.report.movers)
-    ranked = rank(side, read.items) if settings.report.remedies else Ranked([], [])
+    ranked = rank(side, read.items) if settings.report.remedies else Ranked([], [], [])
     run = None if row.run_id is None else schedule_runs.find_run(connection, row.run_id)
     num_missing = _num_missing(side)
     budget = settings.budget
@@ -130,6 +130,7 @@ def collect(connection: Connection, actor: Actor, row: Row[Any], now: datetime) 
             movers=numbers.movers,
             profiles=numbers.profiles,
             remedies=ranked.remedies,
+            remedies_left_out=ranked.left_out,
             warnings=warnings,
             budget=outcome,
             reproduce=reproduction_of(row.id, read, side, past),

@@ -1,4 +1,4 @@
-"""Items, profiles, movers and remedies of a report: their charts and tables."""
+"""Items, profiles and movers of a report: their charts and tables."""
 
 from collections.abc import Callable
 
@@ -7,7 +7,7 @@ from msgspec import structs
 from service.reports.charts import Bar, Tone
 from service.reports.headline_view import past_name
 from service.reports.language import Words
-from service.reports.loss_report import LossReport, Mover, ProfileLoss, ReportItem, ReportRemedy
+from service.reports.loss_report import LossReport, Mover, ProfileLoss, ReportItem
 from service.reports.report_view import (
     MAX_ITEMS,
     Cell,
@@ -22,7 +22,6 @@ from service.reports.report_view import (
     money,
     on_one_side,
     percent,
-    setting_of,
     volume_reason,
     with_numbers,
 )
@@ -206,59 +205,6 @@ def profiles_table(report: LossReport, words: Words) -> Table | None:
     return Table(words.say("profiles_table"), heads, rows)
 
 
-def remedies_figure(report: LossReport, words: Words) -> Figure | None:
-    """What remedies would give back; below 0 where one does not pay."""
-    remedies = [r for r in report.remedies if r.gpu_hours_given_back_per_30_days][:MAX_BARS]
-    if not remedies:
-        return None
-    is_of_one = len({remedy.custom_id for remedy in remedies}) == 1
-    rows = [
-        Bar(
-            words.name("remedy", remedy.kind),
-            0.0,
-            remedy.gpu_hours_given_back_per_30_days,
-            _remedy_text(words, remedy, is_of_one=is_of_one),
-            "gain" if remedy.gpu_hours_given_back_per_30_days > 0 else "loss",
-        )
-        for remedy in remedies
-    ]
-    first = remedies[0]
-    return Figure(
-        "remedies",
-        words.say("remedies_chart"),
-        words.say(
-            "remedies_desc",
-            remedy=rows[0].label,
-            name=label(first.name, first.custom_id),
-            hours=_given_back(words, first),
-        ),
-        [],
-        rows,
-    )
-
-
-def remedies_table(report: LossReport, words: Words) -> Table | None:
-    """The same with the item, the error and the money."""
-    if not report.remedies:
-        return None
-    heads = [
-        TableHead(words.say("remedy"), "text"),
-        TableHead(words.say("item"), "text"),
-        TableHead(words.say("given_back")),
-        TableHead(words.say("saved")),
-    ]
-    rows = [
-        [
-            Cell(words.name("remedy", remedy.kind), note=_setting(words, remedy)),
-            Cell(label(remedy.name, remedy.custom_id)),
-            Cell(_given_back(words, remedy), note=_uncertain(words, remedy)),
-            money(words, remedy.cost_given_back_per_30_days, remedy.cost_status.value),
-        ]
-        for remedy in report.remedies
-    ]
-    return Table(words.say("remedies_table"), heads, rows, words.say("remedies_note"))
-
-
 def _item_row(words: Words, item: ReportItem) -> list[Cell]:
     none = Cell(words.say("none"), mark="quiet")
     name = _name_cell(words, item.name, item.custom_id, item.profile, "")
@@ -337,33 +283,6 @@ def _lost_text(words: Words, item: ReportItem) -> str:
     if not item.gpu_hours_available or item.gpu_hours_lost is None:
         return shown
     return f"{shown} ({percent(words, item.gpu_hours_lost / item.gpu_hours_available)})"
-
-
-def _remedy_text(words: Words, remedy: ReportRemedy, *, is_of_one: bool) -> str:
-    """What it gives back, and of which item or with which setting."""
-    detail = _setting(words, remedy) if is_of_one else label(remedy.name, remedy.custom_id)
-    return f"{_given_back(words, remedy)} ({detail})" if detail else _given_back(words, remedy)
-
-
-def _setting(words: Words, remedy: ReportRemedy) -> str:
-    return setting_of(words, remedy.setting) if remedy.setting else ""
-
-
-def _given_back(words: Words, remedy: ReportRemedy) -> str:
-    return hours(words, remedy.gpu_hours_given_back_per_30_days, _error(remedy))
-
-
-def _uncertain(words: Words, remedy: ReportRemedy) -> str:
-    error = _error(remedy)
-    return f"± {words.numbers.error(error)}" if error else ""
-
-
-def _error(remedy: ReportRemedy) -> float | None:
-    """On 30 days, as what is given back is."""
-    if not remedy.gpu_hours_given_back_se or not remedy.gpu_hours_given_back:
-        return None
-    scale = remedy.gpu_hours_given_back_per_30_days / remedy.gpu_hours_given_back
-    return remedy.gpu_hours_given_back_se * abs(scale)
 
 
 def _legend(words: Words, tones: dict[str, str], rows: list[Bar]) -> list[Legend]:

@@ -278,6 +278,21 @@ class ReportRemedy(Struct, frozen=True, kw_only=True):
     gpu_hours_given_back_per_30_days: float
     cost_given_back_per_30_days: Money | None
     cost_status: CostStatus
+    is_more_than_lost: Annotated[
+        bool,
+        Meta(
+            description="Whether it gives back more than the item loses: it makes steps shorter "
+            "than the ideal step, which the loss is measured against."
+        ),
+    ] = False
+
+
+class RemediesLeftOut(Struct, frozen=True, kw_only=True):
+    """An item of those that lose most, of which no remedies were ranked, with the reason."""
+
+    custom_id: str
+    name: str
+    reason: Annotated[str, Meta(description="In English, as in the warning.")]
 
 
 class BudgetOutcome(Struct, frozen=True, kw_only=True):
@@ -339,3 +354,6 @@ class LossReport(Struct, frozen=True, kw_only=True):
     budget: BudgetOutcome | None
     reproduce: Reproduce
     profiles: list[ProfileLoss] = []
+    remedies_left_out: Annotated[
+        list[RemediesLeftOut], Meta(description="Of those that lose most: no remedies were ranked.")
+    ] = []

@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from msgspec import Struct
 
-from service.reports import item_views
+from service.reports import item_views, remedy_views
 from service.reports.headline_view import baseline_reason, compared
 from service.reports.language import Sentence, Words
 from service.reports.loss_report import LossReport, RateChange, VolumeCause
@@ -74,8 +74,8 @@ def report_sections(report: LossReport, words: Words) -> list[Section]:
             "remedies",
             words.say("remedies_section"),
             [] if report.remedies else [words.say("remedies_none")],
-            _there([item_views.remedies_figure(report, words)]),
-            _there([item_views.remedies_table(report, words)]),
+            _there([remedy_views.remedies_figure(report, words)]),
+            _there([remedy_views.remedies_table(report, words)]),
         ),
         _warnings(report, words),
         Section(

@@ -66,7 +66,8 @@ def report_facts(report: LossReport) -> Mapping[str, str]:
 
 
 def table_columns(report: LossReport) -> tuple[TableColumn, ...]:
-    """What identifies an item, its numbers, its money, and its GPU-hours by cause."""
+    """What identifies an item, its numbers, its money, its GPU-hours by cause, and its remedies."""
+    left_out = {one.custom_id: one.reason for one in report.remedies_left_out}
     return (
         _text("report_id", "Id of the report.", lambda _: str(report.report_id)),
         _text("batch_id", "Id of the batch.", lambda _: str(report.batch.batch_id)),
@@ -116,6 +117,11 @@ def table_columns(report: LossReport) -> tuple[TableColumn, ...]:
             "unpriced_days", "days", "Days without a rate.", "int64", lambda i: i.unpriced_days
         ),
         *(_cause(column.name, column.sentence) for column in COLUMNS if _is_cause(column.name)),
+        _text(
+            "remedies_left_out",
+            "Why none were ranked, of one that loses most.",
+            lambda item: left_out.get(item.custom_id),
+        ),
     )
 
 

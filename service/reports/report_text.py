@@ -5,18 +5,21 @@ from collections.abc import Iterator, Mapping
 from service.reports.headline_view import HeadlineView, baseline_reason, headline_view, past_name
 from service.reports.language import Language, Words, words
 from service.reports.loss_report import LossReport
+from service.reports.remedy_views import remedy_line
 from service.reports.report_view import label, title_of, volume_reason
 
 MAX_MOVERS = 5
+MAX_REMEDIES = 3
 NO_LINKS: Mapping[str, str] = {}
 
 
 def report_text(report: LossReport, language: Language, links: Mapping[str, str] = NO_LINKS) -> str:
-    """Headline, change, budget, biggest movers and warnings; then the links by their names."""
+    """Headline, change, budget, movers, remedies and warnings; then the links by their names."""
     spoken = words(language)
     blocks = [
         _headline(report, spoken),
         _movers(report, spoken),
+        _remedies(report, spoken),
         _warnings(report, spoken),
         [f"{name}: {address}" for name, address in links.items()],
     ]
@@ -70,6 +73,13 @@ def _movers(report: LossReport, spoken: Words) -> Iterator[str]:
         said = cause if mover.kind == "changed" else spoken.say(f"kind_{mover.kind}")
         name = label(mover.name, mover.custom_id)
         yield spoken.say("line_mover", name=name, hours=shown) + (f" ({said})" if said else "")
+
+
+def _remedies(report: LossReport, spoken: Words) -> Iterator[str]:
+    if report.remedies:
+        yield spoken.say("line_remedies")
+    for remedy in report.remedies[:MAX_REMEDIES]:
+        yield remedy_line(spoken, remedy)
 
 
 def _warnings(report: LossReport, spoken: Words) -> Iterator[str]:

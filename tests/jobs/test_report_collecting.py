@@ -7,10 +7,10 @@ from decimal import ROUND_HALF_EVEN, Decimal
 from service.db.engine import Database
 from service.jobs import batches, deletions, report_making
 from service.jobs.report_reading import Rates, read_batch, read_side
-from service.jobs.report_remedies import rank
+from service.jobs.report_remedies import OF_CLOCK, OF_TIME, rank
 from service.jobs.result_documents import ResultOut
 from service.model.results import ATTRIBUTION_COLUMNS
-from service.reports.loss_report import LossReport
+from service.reports.loss_report import LossReport, RemediesLeftOut
 from tests.jobs.batch_bodies import ACTOR, cancel, rows, speeds, submit
 from tests.jobs.report_bodies import EVEN, SLOW, a_profile, a_rate, ask, batch, document, make, one
 
@@ -318,6 +318,10 @@ def test_remedies_that_take_too_long_are_left_out(database: Database) -> None:
     with database.read() as connection:
         read = read_batch(connection, ACTOR, made, 1)
         side = read_side(connection, read, Rates(rates={}, keys={}))
-    found = rank(side, read.items, longest_s=0.0)
-    assert found.remedies == []
-    assert [(one.code, one.params["name"]) for one in found.notices] == [("remedies_left_out", "a")]
+    for limits, reason in (({"longest_s": 0.0}, OF_TIME), ({"latest_s": -1.0}, OF_CLOCK)):
+        found = rank(side, read.items, **limits)
+        assert found.remedies == []
+        assert found.left_out == [RemediesLeftOut(custom_id="a", name="a", reason=reason)]
+        assert [(one.code, one.params) for one in found.notices] == [
+            ("remedies_left_out", {"name": "a", "reason": reason})
+        ]

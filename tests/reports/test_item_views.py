@@ -1,7 +1,7 @@
 import pytest
 from msgspec import structs
 
-from service.reports import item_views
+from service.reports import item_views, remedy_views
 from service.reports.language import words
 from service.reports.loss_report import LossReport
 from service.reports.money import CostStatus
@@ -149,7 +149,7 @@ def test_items_show_their_error_and_no_digit_more() -> None:
 
 def test_remedies_say_of_which_item_where_there_are_several() -> None:
     report = loss_reports.realistic()
-    figure = item_views.remedies_figure(report, ENGLISH)
+    figure = remedy_views.remedies_figure(report, ENGLISH)
     assert figure is not None
     assert [bar.text for bar in figure.bars] == [
         "156,637",
@@ -167,14 +167,16 @@ def test_remedies_say_of_which_item_where_there_are_several() -> None:
         gpu_hours_given_back_se=7.0,
     )
     nothing = structs.replace(others[2], gpu_hours_given_back=0.0)
+    first = structs.replace(first, is_more_than_lost=True)
     several = structs.replace(report, remedies=[first, other, nothing])
-    figure = item_views.remedies_figure(several, ENGLISH)
+    figure = remedy_views.remedies_figure(several, ENGLISH)
     assert figure is not None
     assert [(bar.text, bar.tone) for bar in figure.bars[:2]] == [
         ("156,637 (H100 production)", "gain"),
         (f"{MINUS}30 (else)", "loss"),
     ]
-    table = item_views.remedies_table(several, ENGLISH)
+    table = remedy_views.remedies_table(several, ENGLISH)
     assert table is not None
     # On 30 days, as what is given back is
     assert (table.rows[1][2].text, table.rows[1][2].note) == (f"{MINUS}30", "± 30")
+    assert table.rows[0][2].note.startswith("More than is lost: it makes steps shorter than")

@@ -4,7 +4,7 @@ from typing import get_args
 
 import pytest
 
-from service.jobs.report_remedies import OF_TIME
+from service.jobs.report_remedies import OF_CLOCK, OF_TIME
 from service.jobs.run_documents import BaselineMissing, RunKind
 from service.model.remedy.remedy_kinds import KINDS, Remedy
 from service.model.results import ATTRIBUTION_COLUMNS, METHODS
@@ -110,7 +110,7 @@ def test_english_of_a_document_is_said_in_french_where_it_is_known() -> None:
     said = words("fr").notice(notice).text
     assert said.endswith("leur calcul serait trop long.")
     details = {volume.OF_BATCH, volume.OF_NOTHING, volume.OF_ROUNDING, volume.OF_DRAWS}
-    assert {*details, OF_TIME} <= set(words("fr").catalog["param"])
+    assert {*details, OF_TIME, OF_CLOCK} <= set(words("fr").catalog["param"])
     assert words("en").param(OF_TIME) == OF_TIME
 
 

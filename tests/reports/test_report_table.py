@@ -12,7 +12,7 @@ from msgspec import structs
 
 from service.model.results import ATTRIBUTION_COLUMNS
 from service.reports.language import LANGUAGES
-from service.reports.loss_report import LossReport
+from service.reports.loss_report import LossReport, RemediesLeftOut
 from service.reports.report_formats import FORMATS
 from service.reports.report_table import report_csv, report_json, report_parquet
 from service.reports.withheld_report import without_costs
@@ -120,3 +120,18 @@ def test_every_format_writes_in_every_language() -> None:
             assert isinstance(shape.write(report, language), bytes), name
     assert FORMATS["focus"].extension == "forecast.focus.csv"
     assert FORMATS["html"].media_type == "text/html; charset=utf-8"
+
+
+def test_what_no_remedies_were_ranked_of_stands_beside_the_item() -> None:
+    report = loss_reports.realistic()
+    second = report.items[1].custom_id
+    left_out = [RemediesLeftOut(custom_id=second, name="", reason="they would take too long")]
+    told = structs.replace(report, remedies_left_out=left_out)
+    assert json.loads(report_json(told))["remedies_left_out"] == [msgspec.to_builtins(left_out[0])]
+    for read in (
+        READERS["csv"](FORMATS["csv"].write(told, "en")),
+        READERS["parquet"](FORMATS["parquet"].write(told, "fr")),
+    ):
+        reasons = [row["remedies_left_out"] for row in read]
+        assert reasons[1] == "they would take too long"
+        assert not any([reasons[0], *reasons[2:]])

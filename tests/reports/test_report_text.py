@@ -30,6 +30,11 @@ def test_the_headline_in_english() -> None:
         "- H200 long context: +4,392 GPU-hours (Profile revision)",
         f"- H100 research: {MINUS}2,335 GPU-hours (Profile revision)",
         "",
+        "What would help most, in 30 days:",
+        "- Replace slow GPUs, H100 production: 156,637 GPU-hours given back",
+        "- Do not wait for the last (count 8), H100 production: 53,953 GPU-hours given back",
+        "- Checkpoint at the best interval, H100 production: 10,442 GPU-hours given back",
+        "",
         "What you must know:",
         "- 1 of 11 points failed: it is in no sum",
         "- Something that no catalog has yet",
@@ -77,3 +82,13 @@ def test_a_change_that_is_not_known_is_left_out() -> None:
     head = structs.replace(report.headline, gpu_hours_lost_change=None, cost_of_loss_change=None)
     text = report_text(structs.replace(report, headline=head), "en")
     assert "Change" not in text
+
+
+def test_a_remedy_that_gives_back_more_than_is_lost_says_how() -> None:
+    report = loss_reports.realistic()
+    first = structs.replace(report.remedies[0], is_more_than_lost=True)
+    more = structs.replace(report, remedies=[first, *report.remedies[1:]])
+    told = "given back. More than is lost: it makes steps shorter than the ideal step, which"
+    assert report_text(more, "en").count(told) == 1
+    assert report_text(more, "fr").count(f"Plus que la perte{HARD}: ce remède raccourcit") == 1
+    assert "Plus que la perte" not in report_text(report, "fr")
