@@ -1,10 +1,13 @@
 """Asking a running service again and again, for as long as a service takes to come back."""
 
 import time
+from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Final
 
 import httpx
 import rich_click as click
+from rich.console import Console
 
 from service.cli.service_answers import Document, answered
 
@@ -67,3 +70,33 @@ class ProgressLines:
         if now - self._told_at >= TELL_EVERY_S:
             self._told_at = now
             click.echo(text, err=True)
+
+
+def until(
+    client: httpx.Client,
+    path: str,
+    has_ended: Callable[[Document], bool],
+    describe: Callable[[Document], str],
+) -> Document:
+    """Ask for the document until it has ended; a service that restarts is waited for.
+
+    `describe` says how far it is: beside a spinner on a terminal, else once a minute. Raises
+    `httpx.TransportError` when nothing answers for 120 s.
+    """
+    console = Console(stderr=True)
+    patience, lines = Patience(), ProgressLines()
+    with console.status("waiting") if console.is_terminal else nullcontext() as status:
+        while True:
+            try:
+                found = ask(client, path)
+                patience.answered()
+                if has_ended(found):
+                    return found
+                if status is None:
+                    lines.tell(describe(found))
+                else:
+                    status.update(describe(found))
+            except httpx.TransportError:
+                if patience.is_at_its_end:
+                    raise
+            patience.wait()

@@ -1,16 +1,13 @@
 """Reports of a running service on the command line: waited for, printed, saved."""
 
-from collections.abc import Callable
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Final
 
 import httpx
 import msgspec
 import rich_click as click
-from rich.console import Console
 
-from service.cli.asking import Patience, ProgressLines, ask
+from service.cli.asking import until
 from service.cli.service_answers import Document, answered
 from service.jobs.schedule_documents import Language
 from service.reports.language import words
@@ -30,36 +27,6 @@ language_option = click.option(
     type=click.Choice(list(LANGUAGES)),
     help="Of what is written; default: that of the report.",
 )
-
-
-def until(
-    client: httpx.Client,
-    path: str,
-    has_ended: Callable[[Document], bool],
-    describe: Callable[[Document], str],
-) -> Document:
-    """Ask for the document until it has ended; a service that restarts is waited for.
-
-    `describe` says how far it is: beside a spinner on a terminal, else once a minute. Raises
-    `httpx.TransportError` when nothing answers for 120 s.
-    """
-    console = Console(stderr=True)
-    patience, lines = Patience(), ProgressLines()
-    with console.status("waiting") if console.is_terminal else nullcontext() as status:
-        while True:
-            try:
-                found = ask(client, path)
-                patience.answered()
-                if has_ended(found):
-                    return found
-                if status is None:
-                    lines.tell(describe(found))
-                else:
-                    status.update(describe(found))
-            except httpx.TransportError:
-                if patience.is_at_its_end:
-                    raise
-            patience.wait()
 
 
 def made(client: httpx.Client, report_id: str) -> Document:

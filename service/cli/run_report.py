@@ -12,6 +12,7 @@ import httpx
 import msgspec
 import rich_click as click
 
+from service.cli.asking import until
 from service.cli.batch_following import follow
 from service.cli.batch_waiting import EXIT_CODES, INTERRUPTED, progress_bar
 from service.cli.faults import refuse
@@ -24,7 +25,6 @@ from service.cli.report_following import (
     made,
     save,
     show,
-    until,
 )
 from service.cli.schedule_following import run_has_ended
 from service.cli.schedule_formats import run_line

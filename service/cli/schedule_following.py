@@ -2,14 +2,12 @@
 
 import sys
 from collections.abc import Callable
-from contextlib import nullcontext
 from typing import Final
 
 import httpx
 import rich_click as click
-from rich.console import Console
 
-from service.cli.asking import Patience, ProgressLines, ask
+from service.cli.asking import until
 from service.cli.service_answers import Document
 
 INTERRUPTED: Final = 130
@@ -31,24 +29,8 @@ def follow(
 
     Interrupted, it says what is `left` and how to go on, and ends the program (code 130).
     """
-    console = Console(stderr=True)
-    patience, lines = Patience(), ProgressLines()
     try:
-        with console.status("waiting") if console.is_terminal else nullcontext() as status:
-            while True:
-                try:
-                    found = ask(client, path)
-                    patience.answered()
-                    if has_ended(found):
-                        return found
-                    if status is None:
-                        lines.tell(describe(found))
-                    else:
-                        status.update(describe(found))
-                except httpx.TransportError:
-                    if patience.is_at_its_end:
-                        raise
-                patience.wait()
+        return until(client, path, has_ended, describe)
     except KeyboardInterrupt:
         click.echo(left, err=True)
         sys.exit(INTERRUPTED)

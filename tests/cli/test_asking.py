@@ -8,7 +8,7 @@ import pytest
 import rich_click as click
 
 from service.cli import asking
-from service.cli.report_following import until
+from service.cli.asking import until
 from service.cli.run_report import leaving
 from service.cli.schedule_following import follow
 
