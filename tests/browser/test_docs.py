@@ -27,6 +27,12 @@ def test_the_docs_page_shows_all_operations_and_tries_one_without_leaving_the_ho
     block = page.locator("#operations-Evaluations-evaluate_scenario")
     block.locator(".opblock-summary-control").click()
     expect(block.locator("textarea.body-param__text")).to_contain_text('"num_gpus": 1024')
+    # What the description refers to is shown in its place.
+    block.locator(".opblock-section-request-body .tablinks", has_text="Schema").click()
+    schema = block.locator(".opblock-section-request-body .json-schema-2020-12").first
+    expect(schema).to_contain_text("overrides")
+    expect(block).not_to_contain_text("$ref")
+    block.locator(".opblock-section-request-body .tablinks", has_text="Edit Value").click()
     block.locator("button.execute").click()
     live = block.locator(".live-responses-table tbody")
     expect(live.locator(".response-col_status").first).to_contain_text("200")
