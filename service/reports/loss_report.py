@@ -210,7 +210,8 @@ class ReportItem(Struct, frozen=True, kw_only=True):
         Money | None,
         Meta(
             description="Of the item's own window; where that has 30 days, the cost of 30 days: "
-            "those of all items add up to the headline's."
+            "those of all items add up to the headline's. Those of windows that are equally long "
+            "add up to their sum rounded once."
         ),
     ]
     cost_of_loss_per_30_days: Money | None

@@ -10,6 +10,7 @@ from service.reports.cost_changes import CostChange, CostPair, cost_changes
 from service.reports.money import CostStatus, Money, apportion, money, total
 from service.reports.pricing import cost, cost_status, exact_hours, mean_price
 from service.reports.report_sides import ReportedItem, ReportSide
+from service.reports.volume import MONTH_DAYS
 
 USEFUL = "gpu_hours_useful"
 LOSSES = tuple(name for name in ATTRIBUTION_COLUMNS if name != USEFUL)
@@ -86,6 +87,30 @@ def costs_of(side: ReportSide, changes: CostChanges | None) -> ReportCosts:
     )
 
 
+def own_costs_of(side: ReportSide, costs: ReportCosts) -> dict[str, Money | None]:
+    """What the loss of each counted item costs over its own window, by its custom id.
+
+    Those of windows that are equally long add up to their sum, each rounded up or down, where all
+    of them have a price; those of 30 days to the whole that is shown. No window has two costs.
+    """
+    found: dict[str, Money | None] = {}
+    by_length: dict[int, list[ReportedItem]] = {}
+    for item in side.counted:
+        by_length.setdefault(item.period_days, []).append(item)
+    for days, items in by_length.items():
+        if days == MONTH_DAYS:
+            found |= {item.custom_id: costs.of_items.get(item.custom_id) for item in items}
+            continue
+        exact = [_own_exact(item, side.currency) for item in items]
+        known = [part for part in exact if part is not None]
+        shown = exact
+        if side.currency is not None and len(known) == len(exact):
+            shown = [*map(Fraction, apportion(known, side.currency))]
+        for item, part in zip(items, shown, strict=True):
+            found[item.custom_id] = _shown(part, side.currency)
+    return found
+
+
 def changes_of(
     pairs: Sequence[tuple[ReportedItem, ReportedItem]], past: ReportSide, new: ReportSide
 ) -> CostChanges:
@@ -127,6 +152,12 @@ def costs_of_causes(side: ReportSide) -> dict[str, Money]:
         USEFUL: money(exact[USEFUL], currency),
         **{name: money(amount, currency) for name, amount in zip(LOSSES, amounts, strict=True)},
     }
+
+
+def _own_exact(item: ReportedItem, currency: str | None) -> Fraction | None:
+    """As the list of results rounds it."""
+    lost = 0.0 if item.found is None else item.found.hours("gpu_hours_lost")
+    return None if currency is None else cost(lost, item.window)
 
 
 def _exact(item: ReportedItem, currency: str | None) -> Fraction | None:

@@ -27,10 +27,11 @@ from service.reports.report_costs import (
     changes_of,
     costs_of,
     costs_of_causes,
+    own_costs_of,
 )
 from service.reports.report_profiles import profile_totals
 from service.reports.report_sides import Paired, ReportedItem, ReportSide
-from service.reports.volume import MONTH_DAYS, summed
+from service.reports.volume import summed
 
 AVAILABLE, LOST, LOST_SE, NOT_USEFUL = (
     "gpu_hours_available",
@@ -194,6 +195,7 @@ def _items(
                 compared.paired.pairs, changes.rows, compared.volume, strict=True
             )
         }
+    own_costs = own_costs_of(new, costs)
     shown = []
     for item in new.items:
         moved, moved_cost, volume, rates = None, None, [], []
@@ -218,7 +220,7 @@ def _items(
                 price_days=item.price_days,
                 unpriced_days=sum(part.days for part in item.price_days if part.rate_id is None),
                 cost_status=cost_status(item.window),
-                cost_of_loss=_own_cost(item, new.currency, costs),
+                cost_of_loss=own_costs.get(item.custom_id),
                 cost_of_loss_per_30_days=costs.of_items.get(item.custom_id),
                 change=moved,
                 cost_change=moved_cost,
@@ -228,19 +230,6 @@ def _items(
             )
         )
     return shown
-
-
-def _own_cost(item: ReportedItem, currency: str | None, costs: ReportCosts) -> Money | None:
-    """Over the item's own window, as the list of results shows it but for the last digit.
-
-    Of 30 days it is what all items add up to the headline by: no window has two costs.
-    """
-    if item.found is None or currency is None:
-        return None
-    if item.period_days == MONTH_DAYS:
-        return costs.of_items.get(item.custom_id)
-    exact = cost(item.found.hours(LOST), item.window)
-    return None if exact is None else money(exact, currency)
 
 
 def _point_fields(batch_id: str, item: ReportedItem) -> dict[str, Any]:

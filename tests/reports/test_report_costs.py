@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from service.reports.money import CostStatus, Money
-from service.reports.report_costs import USEFUL, changes_of, costs_of, costs_of_causes
+from service.reports.report_costs import USEFUL, changes_of, costs_of, costs_of_causes, own_costs_of
 from service.reports.report_sides import ReportedItem, paired
 from tests.reports.report_rows import item, missing, point, side, window
 
@@ -134,3 +134,52 @@ def test_causes_add_up_to_what_is_not_useful(rows: list[tuple[float, float, int]
     shown = sum(Decimal(amount.amount) for name, amount in found.items() if name != USEFUL)
     assert shown == Decimal(round(by_hand * 100)).scaleb(-2)
     assert found["gpu_hours_spares"] == euros("0.00")
+
+
+CENT = Decimal("0.01")
+ROWS = st.lists(
+    st.tuples(
+        st.floats(-1e6, 1e6, allow_nan=False),
+        st.sampled_from(["0.01", "2.105", "0.333333"]),
+        st.sampled_from([1, 7, 30, 31]),
+    ),
+    max_size=12,
+)
+
+
+@given(ROWS)
+@example([(0.0025, "2.00", 7)] * 3)
+def test_windows_that_are_equally_long_add_up_whatever_their_length(
+    rows: list[tuple[float, str, int]],
+) -> None:
+    """Against fractions: each is its own cost rounded up or down, all are their sum rounded."""
+    items = [
+        losing(str(place), hours, price, period_days=days)
+        for place, (hours, price, days) in enumerate(rows)
+    ]
+    whole = side(*items)
+    own = own_costs_of(whole, costs_of(whole, None))
+    assert len(own) == len(rows)
+    by_length: dict[int, list[tuple[Fraction, Decimal]]] = {}
+    for place, (hours, price, days) in enumerate(rows):
+        shown = own[str(place)]
+        assert shown is not None
+        exact = Fraction(repr(hours)) * Fraction(price)
+        by_length.setdefault(days, []).append((exact, Decimal(shown.amount)))
+    for parts in by_length.values():
+        assert all(abs(Fraction(amount) - exact) <= Fraction(CENT) for exact, amount in parts)
+    for days, parts in by_length.items():
+        # Of 30 days they are shares of the whole, which has windows of other lengths in it.
+        if days != 30 or len(by_length) == 1:
+            total = Fraction(sum(amount for _, amount in parts))
+            assert abs(total - sum(exact for exact, _ in parts)) <= Fraction(CENT) / 2
+
+
+def test_where_one_of_its_length_has_no_price_each_window_stands_alone() -> None:
+    unpriced = item("n", window=window(unpriced=7), period_days=7)
+    three = side(*(losing(name, 0.0025, period_days=7) for name in "abc"), unpriced)
+    nothing = euros("0.00")
+    found = own_costs_of(three, costs_of(three, None))
+    assert found == {"a": nothing, "b": nothing, "c": nothing, "n": None}
+    none = side(losing("a", 100.0, period_days=7), currency=None)
+    assert own_costs_of(none, costs_of(none, None)) == {"a": None}
