@@ -4,7 +4,7 @@ import os
 import re
 import sys
 from collections.abc import Iterable
-from datetime import UTC, datetime, time
+from datetime import datetime
 from pathlib import Path
 from typing import Final
 from uuid import UUID
@@ -17,6 +17,7 @@ from service.cli.databases import (
     settings_with,
     without_password,
 )
+from service.cli.moments import MomentType
 from service.db.audit import AuditFilter
 from service.db.engine import Database
 from service.errors import TrainardError
@@ -45,24 +46,6 @@ class HeadType(click.ParamType[Head]):
         if found is None:
             self.fail(f"{value!r} is no head: SEQUENCE:HASH, as verify prints it", param, ctx)
         return Head(sequence=int(found["sequence"]), hash=found["hash"])
-
-
-class MomentType(click.ParamType[datetime]):
-    """A day (its first moment, UTC), or a moment with its zone."""
-
-    name = "moment"
-
-    def convert(
-        self, value: str, param: click.Parameter | None, ctx: click.Context | None
-    ) -> datetime:
-        """Read it."""
-        try:
-            moment = datetime.fromisoformat(value)
-            if moment.tzinfo is None and moment.time() != time.min:
-                self.fail(f"{value!r} has no time zone: end it with Z", param, ctx)
-            return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
-        except (ValueError, OverflowError):
-            self.fail(f"{value!r} is neither a day nor a moment with its zone", param, ctx)
 
 
 @click.group("audit", context_settings={"help_option_names": ["-h", "--help"]})

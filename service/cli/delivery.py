@@ -8,7 +8,7 @@ import httpx
 import msgspec
 import rich_click as click
 
-from service.cli.audit import MomentType
+from service.cli.moments import MomentType
 from service.cli.schedule_paths import format_option, get, show
 from service.cli.service_answers import Document, answered, reached
 from service.cli.submission_options import url_option
