@@ -4,8 +4,8 @@ from functools import cached_property, lru_cache
 from typing import Annotated
 
 import numpy as np
+import scipy
 from msgspec import Meta, Struct
-from scipy import special
 
 from service.model.laws.law import Floats, Light, rate_of
 
@@ -131,8 +131,8 @@ class Table(Light):
 
     def at_score(self, z: Floats, shape: Floats) -> Floats:
         """The x with P(X <= x) = Phi(z)."""
-        low = self._at_probability(special.ndtr(z))
-        return np.where(z < 0, low, self.upper_quantile(special.ndtr(-z), shape))
+        low = self._at_probability(scipy.special.ndtr(z))
+        return np.where(z < 0, low, self.upper_quantile(scipy.special.ndtr(-z), shape))
 
     def _at_probability(self, p: Floats) -> Floats:
         place = p * self.num_observations

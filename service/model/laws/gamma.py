@@ -1,8 +1,8 @@
 """Gamma factors."""
 
 import numpy as np
+import scipy
 from msgspec import Struct
-from scipy import special
 
 from service.model.laws.law import (
     ALMOST_ONE,
@@ -37,14 +37,14 @@ class Gamma(
         y = v * v
         y *= v
         y *= k / mean
-        add_rate_of(special.gammaincc(k, y, out=y), num_gpus, to)
+        add_rate_of(scipy.special.gammaincc(k, y, out=y), num_gpus, to)
 
     @staticmethod
     def rate_and_slope(v: Floats, mean: Floats, shape: Floats) -> tuple[Floats, Floats]:
         """The rate of one GPU and its derivative by v."""
         k = shape[0] ** -2.0
         x = v * v * v / mean
-        survival = np.minimum(special.gammaincc(k, k * x), ALMOST_ONE)
+        survival = np.minimum(scipy.special.gammaincc(k, k * x), ALMOST_ONE)
         # x^k e^(-kx) k^k / Gamma(k), by its distance from x = 1: the plain terms cancel when k is
         # large (k = 1e12 at cv 1e-6) and would leave no digit.
         from_one = x - 1
@@ -55,13 +55,13 @@ class Gamma(
     def rate(x: Floats, shape: Floats) -> Floats:
         """-log P(X <= x)."""
         k = shape[0] ** -2.0
-        return rate_of(special.gammaincc(k, k * np.maximum(x, 0)))
+        return rate_of(scipy.special.gammaincc(k, k * np.maximum(x, 0)))
 
     @staticmethod
     def upper_quantile(q: Floats, shape: Floats) -> Floats:
         """The x with P(X > x) = q."""
         k = shape[0] ** -2.0
-        x: Floats = special.gammainccinv(k, q) / k
+        x: Floats = scipy.special.gammainccinv(k, q) / k
         return x
 
     @staticmethod
@@ -72,8 +72,8 @@ class Gamma(
         no matter for the end of an integral or for one of the fastest ranks of a draw.
         """
         k = shape[0] ** -2.0
-        low = special.gammaincinv(k, np.exp(log_p))
-        high = special.gammainccinv(k, -np.expm1(log_p))
+        low = scipy.special.gammaincinv(k, np.exp(log_p))
+        high = scipy.special.gammainccinv(k, -np.expm1(log_p))
         x: Floats = np.where(log_p < -1, low, high) / k
         return x
 
@@ -86,6 +86,6 @@ class Gamma(
 def _log_peak(k: Floats) -> Floats:
     """log(k^k e^(-k) / Gamma(k)); above k = 100 by Stirling's series, where both halves cancel."""
     series: Floats = 0.5 * np.log(k / (2 * np.pi)) - (1 - 1 / (30 * k**2)) / (12 * k)
-    exact: Floats = special.xlogy(k, k) - k - special.gammaln(k)
+    exact: Floats = scipy.special.xlogy(k, k) - k - scipy.special.gammaln(k)
     peak: Floats = np.where(k > 100, series, exact)
     return peak

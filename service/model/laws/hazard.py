@@ -5,7 +5,7 @@ For them every tail is exact: the h of an upper quantile is -log q, that of a no
 """
 
 import numpy as np
-from scipy import special
+import scipy
 
 from service.model.laws.law import Floats, add_rate_of, rate_of
 
@@ -26,7 +26,7 @@ def hazard_of_log_p(log_p: Floats) -> Floats:
 
 def hazard_of_score(z: Floats) -> Floats:
     """The h with P(h(X) <= h) = Phi(z)."""
-    return np.negative(special.log_ndtr(-z))
+    return np.negative(scipy.special.log_ndtr(-z))
 
 
 def exp_of_log_hazard(log_hazard: Floats) -> Floats:

@@ -12,9 +12,9 @@ rate of a GPU at v is -log P(mean X <= x(v)): the rates of GPUs add up to that o
 from typing import Annotated, NamedTuple, Protocol
 
 import numpy as np
+import scipy
 from msgspec import Meta
 from numpy.typing import NDArray
-from scipy import special
 
 Floats = NDArray[np.float64]
 
@@ -107,8 +107,8 @@ def rate_of(survival: Floats) -> Floats:
 
 def at_score_by_tails(law: Law, z: Floats, shape: Floats) -> Floats:
     """`at_score` through the quantile functions, for laws that know no better."""
-    upper = law.upper_quantile(special.ndtr(-np.maximum(z, 0)), shape)
-    lower = law.lower_quantile(special.log_ndtr(np.minimum(z, 0)), shape)
+    upper = law.upper_quantile(scipy.special.ndtr(-np.maximum(z, 0)), shape)
+    lower = law.lower_quantile(scipy.special.log_ndtr(np.minimum(z, 0)), shape)
     return np.where(z > 0, upper, lower)
 
 

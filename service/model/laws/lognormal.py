@@ -1,8 +1,8 @@
 """Lognormal factors."""
 
 import numpy as np
+import scipy
 from msgspec import Struct
-from scipy import special
 
 from service.model.laws.law import SMALLEST_X, Cv, Floats, InLogarithm, Light, rate_of
 from service.model.slowest.normal_rate import add_normal_rate, normal_rate_and_slope
@@ -41,17 +41,17 @@ class LogNormal(
         """-log P(X <= x)."""
         log_sd = _log_sd(shape)
         z = np.log(np.maximum(x, SMALLEST_X)) / log_sd + log_sd / 2
-        return rate_of(special.ndtr(-z))
+        return rate_of(scipy.special.ndtr(-z))
 
     @staticmethod
     def upper_quantile(q: Floats, shape: Floats) -> Floats:
         """The x with P(X > x) = q."""
-        return LogNormal.at_score(-special.ndtri(q), shape)
+        return LogNormal.at_score(-scipy.special.ndtri(q), shape)
 
     @staticmethod
     def lower_quantile(log_p: Floats, shape: Floats) -> Floats:
         """The x with log P(X <= x) = `log_p`."""
-        return LogNormal.at_score(special.ndtri_exp(log_p), shape)
+        return LogNormal.at_score(scipy.special.ndtri_exp(log_p), shape)
 
     @staticmethod
     def at_score(z: Floats, shape: Floats) -> Floats:

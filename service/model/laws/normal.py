@@ -1,8 +1,8 @@
 """Normal factors."""
 
 import numpy as np
+import scipy
 from msgspec import Struct
-from scipy import special
 
 from service.model.laws.law import Cv, Floats, Light, rate_of
 from service.model.slowest.normal_rate import add_normal_rate, normal_rate_and_slope
@@ -56,18 +56,18 @@ class Normal(
     @staticmethod
     def rate(x: Floats, shape: Floats) -> Floats:
         """-log P(X <= x)."""
-        return rate_of(special.ndtr((1 - x) / shape[0]))
+        return rate_of(scipy.special.ndtr((1 - x) / shape[0]))
 
     @staticmethod
     def upper_quantile(q: Floats, shape: Floats) -> Floats:
         """The x with P(X > x) = q."""
-        x: Floats = 1 - shape[0] * special.ndtri(q)
+        x: Floats = 1 - shape[0] * scipy.special.ndtri(q)
         return x
 
     @staticmethod
     def lower_quantile(log_p: Floats, shape: Floats) -> Floats:
         """The x with log P(X <= x) = `log_p`."""
-        x: Floats = 1 + shape[0] * special.ndtri_exp(log_p)
+        x: Floats = 1 + shape[0] * scipy.special.ndtri_exp(log_p)
         return x
 
     @staticmethod

@@ -3,8 +3,8 @@
 from typing import Annotated
 
 import numpy as np
+import scipy
 from msgspec import Meta, Struct
-from scipy import special
 
 from service.model.laws.gamma import Gamma
 from service.model.laws.law import (
@@ -55,7 +55,7 @@ class ShiftedGamma(
         y *= k / (stretch * mean)
         y -= k * (1 / stretch - 1)
         np.maximum(y, 0, out=y)
-        add_rate_of(special.gammaincc(k, y, out=y), num_gpus, to)
+        add_rate_of(scipy.special.gammaincc(k, y, out=y), num_gpus, to)
 
     @staticmethod
     def rate_and_slope(v: Floats, mean: Floats, shape: Floats) -> tuple[Floats, Floats]:

@@ -3,8 +3,8 @@
 from functools import lru_cache
 
 import numpy as np
+import scipy
 from msgspec import Struct
-from scipy import special
 
 from service.model.laws.hazard import (
     add_hazard_rate,
@@ -50,7 +50,7 @@ class Weibull(
         u = inverse_exponent(shape[0])
         log_hazard = np.log(v)
         log_hazard *= 3 / u
-        log_hazard -= (np.log(mean) - special.gammaln(1 + u)) / u
+        log_hazard -= (np.log(mean) - scipy.special.gammaln(1 + u)) / u
         add_hazard_rate(exp_of_log_hazard(log_hazard), num_gpus, to)
 
     @staticmethod
@@ -108,20 +108,22 @@ def _log_second_moment(u: Floats) -> tuple[Floats, Floats]:
     Below u = 0.05 by the series sum (-1)^j zeta(j) (2^j - 2) u^j / j, where both halves cancel.
     """
     j = np.arange(2, 2 + _SERIES_TERMS)[:, np.newaxis]
-    term = (-1.0) ** j * special.zeta(j) * (2.0**j - 2) * np.minimum(u, _SERIES_BELOW) ** (j - 1)
+    term = (
+        (-1.0) ** j * scipy.special.zeta(j) * (2.0**j - 2) * np.minimum(u, _SERIES_BELOW) ** (j - 1)
+    )
     small = u < _SERIES_BELOW
-    exact = special.gammaln(1 + 2 * u) - 2 * special.gammaln(1 + u)
-    exact_slope = 2 * (special.digamma(1 + 2 * u) - special.digamma(1 + u))
+    exact = scipy.special.gammaln(1 + 2 * u) - 2 * scipy.special.gammaln(1 + u)
+    exact_slope = 2 * (scipy.special.digamma(1 + 2 * u) - scipy.special.digamma(1 + u))
     value = np.where(small, (term / j).sum(axis=0) * u, exact)
     return value, np.where(small, term.sum(axis=0), exact_slope)
 
 
 def _hazard(log_x: Floats, u: Floats) -> Floats:
-    log_hazard: Floats = (log_x + special.gammaln(1 + u)) / u
+    log_hazard: Floats = (log_x + scipy.special.gammaln(1 + u)) / u
     return exp_of_log_hazard(log_hazard)
 
 
 def _at_hazard(hazard: Floats, shape: Floats) -> Floats:
     u = inverse_exponent(shape[0])
-    x: Floats = np.exp(u * np.log(np.maximum(hazard, SMALLEST_X)) - special.gammaln(1 + u))
+    x: Floats = np.exp(u * np.log(np.maximum(hazard, SMALLEST_X)) - scipy.special.gammaln(1 + u))
     return x

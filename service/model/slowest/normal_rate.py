@@ -8,7 +8,7 @@ expected maximum and its quantiles by about d cv / z.
 from functools import lru_cache
 
 import numpy as np
-from scipy import special
+import scipy
 
 from service.model.slowest.cubics import Floats, cubic_pieces
 
@@ -29,7 +29,7 @@ _TILE_NODES = 11
 @lru_cache(maxsize=1)
 def _coefficients() -> Floats:
     """(4, pieces), see `cubic_pieces`."""
-    return cubic_pieces(lambda z: -special.log_ndtr(z), LOWEST, HIGHEST, PIECES_PER_SD)
+    return cubic_pieces(lambda z: -scipy.special.log_ndtr(z), LOWEST, HIGHEST, PIECES_PER_SD)
 
 
 def add_normal_rate(slope: Floats, v: Floats, offset: Floats, weight: Floats, to: Floats) -> None:
