@@ -12,20 +12,12 @@ import numpy as np
 from msgspec import Struct
 from sqlalchemy import Connection, and_, insert, or_, select
 
-from service.db.codec import Array, Packed, pack, unpack, unpack_rows
+from service.db.codec import Array, unpack, unpack_rows
+from service.db.encoded_blocks import BLOCK_POINTS, EncodedBlock
 from service.db.tables import result_block, utc_now
 
-BLOCK_POINTS = 10_000
 # Names that are no stored columns but follow from the place.
 POINT = "point"
-
-
-class EncodedBlock(Struct, frozen=True, kw_only=True):
-    """One column of one block; `block` counts from the first block of the encoded columns."""
-
-    block: int
-    column: str
-    packed: Packed
 
 
 class StoredBlock(Struct, frozen=True, kw_only=True):
@@ -57,27 +49,6 @@ class ZoneRow(Struct, frozen=True, kw_only=True):
     num_nulls: int
     minimum: float | None
     maximum: float | None
-
-
-def encode_columns(columns: Mapping[str, Array]) -> list[EncodedBlock]:
-    """Cut equal-length columns into blocks and pack them; needs no database.
-
-    The first row must be the first point of a block. Raises `ValueError` for unequal lengths
-    and for types that cannot be stored.
-    """
-    lengths = {name: len(values) for name, values in columns.items()}
-    if len(set(lengths.values())) > 1:
-        raise ValueError(f"columns of one block must have equal lengths, not {lengths}")
-    num_rows = next(iter(lengths.values()), 0)
-    return [
-        EncodedBlock(
-            block=start // BLOCK_POINTS,
-            column=name,
-            packed=pack(values[start : start + BLOCK_POINTS]),
-        )
-        for start in range(0, num_rows, BLOCK_POINTS)
-        for name, values in columns.items()
-    ]
 
 
 def write_blocks(

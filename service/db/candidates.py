@@ -6,8 +6,9 @@ from itertools import chain
 from msgspec import Struct
 from sqlalchemy import Connection
 
-from service.db.blocks import BLOCK_POINTS, POINT, ZoneRow, zone_maps
+from service.db.blocks import POINT, ZoneRow, zone_maps
 from service.db.conditions import BatchRef, Filter, Order, stored_names
+from service.db.encoded_blocks import BLOCK_POINTS
 from service.db.ranking import Key
 from service.db.zones import Zone, column_zone, earliest_key, latest_key, may_match, zone_of
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Connection
 
-from service.db.blocks import BLOCK_POINTS, POINT, complete, read_blocks
+from service.db.blocks import POINT, complete, read_blocks
 from service.db.candidates import Candidate, Query, candidate_blocks
 from service.db.codec import Array
 from service.db.conditions import (
@@ -27,6 +27,7 @@ from service.db.conditions import (
     stored_names,
     with_computed,
 )
+from service.db.encoded_blocks import BLOCK_POINTS
 from service.db.ranking import Key, Ranking
 from service.errors import MalformedError
 

@@ -11,9 +11,10 @@ from msgspec import Struct
 from numpy.typing import NDArray
 from sqlalchemy import Connection
 
-from service.db.blocks import BLOCK_POINTS, POINT, read_blocks
+from service.db.blocks import POINT, read_blocks
 from service.db.codec import Array, as_floats
 from service.db.conditions import BatchRef, Filter, Order
+from service.db.encoded_blocks import BLOCK_POINTS
 from service.db.results import iterate_columns
 
 # Blocks read by one statement: of the few keys, and of all columns (some 25 MB).

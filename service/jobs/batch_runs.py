@@ -13,10 +13,10 @@ from msgspec import Struct
 
 from service.db import batches, chunk_pieces
 from service.db.block_copies import copy_blocks
-from service.db.blocks import BLOCK_POINTS, read_columns, write_blocks
+from service.db.blocks import read_columns, write_blocks
+from service.db.encoded_blocks import BLOCK_POINTS
 from service.db.engine import Connection, Row
-from service.jobs.chunks import ComputedChunk, ItemSpan
-from service.jobs.planning import CHUNK_POINTS
+from service.jobs.chunks import CHUNK_POINTS, ComputedChunk, ItemSpan
 
 
 class ChunkWork(Struct, frozen=True, kw_only=True):

@@ -15,9 +15,8 @@ from service.errors import UnavailableError
 from service.jobs.actors import Actor
 from service.jobs.batch_documents import DEFAULT_PRIORITY, Notice
 from service.jobs.batch_reuse import find_reusable
-from service.jobs.chunks import stored_input_columns
+from service.jobs.chunks import CHUNK_POINTS, stored_input_columns
 from service.jobs.digests import digest
-from service.jobs.planning import CHUNK_POINTS
 from service.jobs.reason_sentences import say
 from service.jobs.spans import Attributes, span
 from service.model import MODEL_VERSION

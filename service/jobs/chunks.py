@@ -1,5 +1,7 @@
 """One chunk of a batch: expand, evaluate, encode. Runs in a compute process; ids and JSON in.
 
+What each of those processes imports is imported here: no SQL and no HTTP, which take a second.
+
 A chunk is so many consecutive points of the batch (`CHUNK_POINTS`, fewer where they take long),
 whatever items they belong to, and a whole number of blocks, so that block numbers do not depend on
 who computes what.
@@ -13,8 +15,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from service.db.blocks import BLOCK_POINTS, EncodedBlock, encode_columns
-from service.jobs.planning import CHUNK_POINTS
+from service.db.encoded_blocks import BLOCK_POINTS, EncodedBlock, encode_columns
 from service.model.axes import decode_axes
 from service.model.columns import Columns
 from service.model.grid import Grid, build_grid
@@ -25,6 +26,8 @@ from service.model.remedy.remedy_grid import RemedyGrid, stored_grid, stored_rem
 from service.model.scenario import decode_scenario
 
 Array = NDArray[Any]
+
+CHUNK_POINTS = 50_000
 
 
 class ItemSpan(msgspec.Struct, frozen=True, kw_only=True):

@@ -18,6 +18,7 @@ import structlog
 
 from service.jobs.batch_runs import ChunkWork
 from service.jobs.chunks import (
+    CHUNK_POINTS,
     ComputedChunk,
     Piece,
     compute_chunk,
@@ -25,7 +26,6 @@ from service.jobs.chunks import (
     joined_pieces,
 )
 from service.jobs.parent_processes import end_with_parent
-from service.jobs.planning import CHUNK_POINTS
 
 # Alone, so that it is the chunk's own doing; twice, since a machine may kill for want of memory.
 ATTEMPTS_ALONE = 2

@@ -8,11 +8,12 @@ from uuid import UUID
 import msgspec
 import numpy as np
 
-from service.db.blocks import BLOCK_POINTS
+from service.db.encoded_blocks import BLOCK_POINTS
 from service.db.engine import Connection
 from service.errors import Fault, FieldFault, InvalidError, NotFoundError
 from service.jobs.actors import Actor
 from service.jobs.batch_documents import BatchItemIn, Notice
+from service.jobs.chunks import CHUNK_POINTS
 from service.jobs.digests import digest
 from service.jobs.documents import escaped
 from service.jobs.drift import drift_notice
@@ -27,7 +28,6 @@ from service.model.rules import describe_failure
 from service.model.scenario import apply_overrides, decode_scenario, full, normalised
 from service.settings import Limits
 
-CHUNK_POINTS = 50_000
 # A chunk that would take longer is cut, down to a block, so that progress is seen and a
 # cancellation soon heeded. A batch shorter than the other is over before either matters.
 LONG_CHUNK_S = 5.0

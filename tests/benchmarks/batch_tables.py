@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from service.jobs.planning import CHUNK_POINTS
+from service.jobs.chunks import CHUNK_POINTS
 from service.model.axes import decode_axes
 from service.model.grid import build_grid
 from service.model.inputs import input_column, input_names

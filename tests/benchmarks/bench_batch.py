@@ -11,11 +11,12 @@ from typing import NamedTuple
 
 from service.cli.http_client import open_client
 from service.db import migrate
-from service.db.blocks import BLOCK_POINTS, encode_columns, write_blocks
+from service.db.blocks import write_blocks
+from service.db.encoded_blocks import BLOCK_POINTS, encode_columns
 from service.db.engine import Database
 from service.jobs import batches
 from service.jobs.actors import Actor
-from service.jobs.planning import CHUNK_POINTS
+from service.jobs.chunks import CHUNK_POINTS
 from service.settings import Limits
 from tests.benchmarks.batch_calls import WORST_FIRST, read_page, run_batch, warm_up
 from tests.benchmarks.batch_tables import GRIDS, Document, Table, batch_of, computed

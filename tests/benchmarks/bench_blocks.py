@@ -19,13 +19,14 @@ import numpy as np
 import uuid_utils.compat
 from sqlalchemy import func, insert, select
 
-from service.db import blocks, candidates, migrate, results
-from service.db.blocks import encode_columns, write_blocks
+from service.db import blocks, candidates, encoded_blocks, migrate, results
+from service.db.blocks import write_blocks
+from service.db.encoded_blocks import encode_columns
 from service.db.engine import Database
 from service.db.results import BatchRef, Filter, Order, fetch_points, scan
 from service.db.tables import result_block, scenario_batch
 from service.jobs.actors import Actor
-from service.jobs.planning import CHUNK_POINTS
+from service.jobs.chunks import CHUNK_POINTS
 from service.model import MODEL_VERSION
 from service.model.results import COLUMN_NAMES
 from tests.benchmarks.batch_tables import CV, SPEED, Document, Table, computed
@@ -61,8 +62,8 @@ def rows() -> list[dict[str, str]]:
 @contextmanager
 def cut_at(num_points: int) -> Iterator[None]:
     """Cut blocks of so many points, in every module that knows the number."""
-    modules = (blocks, candidates, results)
-    before = blocks.BLOCK_POINTS
+    modules = (blocks, encoded_blocks, candidates, results)
+    before = encoded_blocks.BLOCK_POINTS
     for module in modules:
         setattr(module, "BLOCK_POINTS", num_points)  # noqa: B010 - mypy takes it for a constant
     try:

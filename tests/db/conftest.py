@@ -10,7 +10,8 @@ import uuid_utils.compat
 from numpy.typing import NDArray
 from sqlalchemy import insert
 
-from service.db.blocks import encode_columns, write_blocks
+from service.db.blocks import write_blocks
+from service.db.encoded_blocks import encode_columns
 from service.db.engine import Database
 from service.db.tables import scenario_batch
 from service.jobs.actors import DEFAULT_TEAM_ID

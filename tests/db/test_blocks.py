@@ -9,13 +9,8 @@ import numpy as np
 import pytest
 from sqlalchemy import func, select
 
-from service.db.blocks import (
-    BLOCK_POINTS,
-    constant_columns,
-    encode_columns,
-    read_columns,
-    zone_maps,
-)
+from service.db.blocks import constant_columns, read_columns, zone_maps
+from service.db.encoded_blocks import BLOCK_POINTS, encode_columns
 from service.db.engine import Database
 from service.db.tables import result_block
 

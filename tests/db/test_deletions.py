@@ -11,7 +11,8 @@ import numpy as np
 from sqlalchemy import func, select, text, update
 
 from service.db import deletions as rows_of
-from service.db.blocks import encode_columns, write_blocks
+from service.db.blocks import write_blocks
+from service.db.encoded_blocks import encode_columns
 from service.db.engine import Database
 from service.db.tables import result_block, scenario_batch, team
 from service.jobs import deletions

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from sqlalchemy import event, update
 
-from service.db import blocks, candidates, results
+from service.db import blocks, candidates, encoded_blocks, results
 from service.db.engine import Database
 from service.db.results import (
     BatchRef,
@@ -52,7 +52,7 @@ OPERATORS = {
 @pytest.fixture
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Cut after few points, so that few points make many blocks."""
-    for module in (blocks, candidates, results):
+    for module in (blocks, encoded_blocks, candidates, results):
         monkeypatch.setattr(module, "BLOCK_POINTS", BLOCK)
 
 

@@ -7,7 +7,7 @@ from uuid import UUID
 import numpy as np
 import pytest
 
-from service.db.blocks import BLOCK_POINTS
+from service.db.encoded_blocks import BLOCK_POINTS
 from service.db.engine import Database
 from service.db.results import BatchRef, Filter, Order, scan
 from service.db.sorted_rows import (

@@ -16,7 +16,7 @@ from service.db.engine import Database
 from service.db.tables import batch_item, chunk_ledger, result_block
 from service.jobs import batches
 from service.jobs.actors import Actor
-from service.jobs.planning import CHUNK_POINTS
+from service.jobs.chunks import CHUNK_POINTS
 from service.settings import Limits
 from tests.jobs import engine_process
 from tests.jobs.batch_bodies import read
@@ -110,7 +110,7 @@ def wait_for(condition: Callable[[], bool], seconds: float = 60) -> None:
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, "it did not happen in time"
-        time.sleep(0.02)
+        time.sleep(0.05)
 
 
 def wait_for_end(database: Database, batch_id: UUID, seconds: float = 60) -> str:

@@ -11,9 +11,8 @@ import pytest
 
 from service.jobs import compute_pool
 from service.jobs.batch_runs import ChunkWork
-from service.jobs.chunks import ItemSpan
+from service.jobs.chunks import CHUNK_POINTS, ItemSpan
 from service.jobs.compute_pool import ATTEMPTS_ALONE, ComputePool, PoisonedChunkError
-from service.jobs.planning import CHUNK_POINTS
 
 WHOLE = ItemSpan(position=0, scenario=b"{}", axes=b"[]", first_point=0, num_points=4 * CHUNK_POINTS)
 WORK = ChunkWork(

@@ -15,7 +15,8 @@ import pytest
 from sqlalchemy import func, select, update
 
 from service.db import deletions as rows_of
-from service.db.blocks import encode_columns, write_blocks
+from service.db.blocks import write_blocks
+from service.db.encoded_blocks import encode_columns
 from service.db.engine import Connection, Database
 from service.db.tables import metadata, pricing, result_block, scenario_batch
 from service.errors import ConflictError, NotFoundError, PreconditionFailedError

@@ -22,9 +22,9 @@ from service.db.tables import scenario_batch
 from service.jobs import point_faults, workflows
 from service.jobs import runtime as runtime_module
 from service.jobs.actors import Actor
+from service.jobs.chunks import CHUNK_POINTS
 from service.jobs.compute_pool import ComputePool
 from service.jobs.engine import Engine
-from service.jobs.planning import CHUNK_POINTS
 from service.jobs.runtime import Runtime
 from service.model import kernel
 from service.settings import Settings

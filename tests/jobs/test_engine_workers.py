@@ -15,8 +15,8 @@ from service.db import migrate
 from service.db.engine import Database
 from service.db.tables import scenario_batch, team
 from service.jobs.actors import Actor
+from service.jobs.chunks import CHUNK_POINTS
 from service.jobs.engine import WORKFLOW_VERSION, Engine
-from service.jobs.planning import CHUNK_POINTS
 from tests.conftest import PostgresServer
 from tests.jobs.batch_bodies import read
 from tests.jobs.completed import complete

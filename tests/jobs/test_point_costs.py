@@ -16,9 +16,9 @@ from service.jobs import batches, point_faults
 from service.jobs.batch_documents import BatchOut, BatchPlanOut, RetryIn
 from service.jobs.batch_retries import retry
 from service.jobs.batch_runs import ChunkWork, load_chunk
-from service.jobs.chunks import compute_chunk
+from service.jobs.chunks import CHUNK_POINTS, compute_chunk
 from service.jobs.compute_pool import ComputePool
-from service.jobs.planning import CHUNK_POINTS, Plan
+from service.jobs.planning import Plan
 from service.jobs.point_costs import work_of
 from service.jobs.workflows import HandedOverError, Workflows
 from service.model.axes import decode_axes

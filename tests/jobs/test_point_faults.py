@@ -8,7 +8,7 @@ from service.db.engine import Database
 from service.errors import MalformedError
 from service.jobs import point_faults
 from service.jobs.batch_documents import BatchOut, PointFaultOut, PointFaultPage
-from service.jobs.planning import CHUNK_POINTS
+from service.jobs.chunks import CHUNK_POINTS
 from tests.jobs.batch_bodies import ACTOR, SEED, SIZES, cancel, item, read, run, speeds, submit
 from tests.jobs.chunk_steps import end, record
 

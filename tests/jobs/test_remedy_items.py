@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from service.db import batches as batch_rows
-from service.db.blocks import EncodedBlock
 from service.db.codec import unpack
+from service.db.encoded_blocks import EncodedBlock
 from service.db.engine import Database
 from service.errors import InvalidError
 from service.jobs import batches, comparisons, rates, results
