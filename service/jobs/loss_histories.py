@@ -225,12 +225,13 @@ def _last_of_steps(
     key: Callable[[Entry], Any],
     on: Callable[[Entry], date],
 ) -> list[Entry]:
-    """Of each key, the last entry in each step of time; the steps in their order.
+    """Of each key, the entry of the last day in each step of time; the steps in their order.
 
-    A batch may be made after those of later days, as by a backfill.
+    A batch may be made after those of later days, as by a backfill. The last made of that day.
     """
     if step == "run":
         return entries
-    last = {(key(entry), step_start(on(entry), step)): place for place, entry in enumerate(entries)}
+    places = sorted(range(len(entries)), key=lambda place: (on(entries[place]), place))
+    last = {(key(entries[place]), step_start(on(entries[place]), step)): place for place in places}
     ordered = sorted((begins_on, place) for (_, begins_on), place in last.items())
     return [entries[place] for _, place in ordered]

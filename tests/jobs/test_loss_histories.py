@@ -171,6 +171,20 @@ def test_a_schedule_has_one_row_for_each_slot(database: Database) -> None:
         ask(database)
 
 
+def test_the_last_day_of_a_step_counts_whenever_its_batch_was_made(database: Database) -> None:
+    """As by a backfill of the newest first: what was made last is of the first day."""
+    item = [{"name": "x", "scenario": SEED}]
+    days = ("2026-12-14", "2026-12-13", "2026-12-13", "2026-12-09", "2026-12-07")
+    monday, _, sunday, *_ = (a_batch(database, item, start_on=day) for day in days)
+    for group in ({}, {"group_by": "team"}):
+        out = ask(database, scenario="x", step="week", **group)
+        rows: list[Any] = [*out.items, *out.totals]
+        assert [row.batch_id for row in rows] == [sunday, monday]
+        # The same row has the same change, however little is asked for.
+        alone = ask(database, scenario="x", step="week", since=date(2026, 12, 14), **group)
+        assert [*alone.items, *alone.totals] == rows[1:]
+
+
 def test_days_and_steps_are_those_of_the_schedules_zone(database: Database) -> None:
     """00:30 in Paris is the day before in UTC."""
     nightly = a_schedule(database)
