@@ -49,10 +49,13 @@ def send_batches(engine: Engine) -> int:
 
 def send_tasks(engine: Engine) -> int:
     """Enqueue the tasks that are not enqueued yet; how many there were."""
+    with engine.database.read() as connection:
+        unsent = [
+            (task, list(task.unsent(connection, WORKFLOW_VERSION))[:TASKS_PER_SWEEP])
+            for task in TASKS.values()
+        ]
     sent = 0
-    for task in TASKS.values():
-        with engine.database.read() as connection:
-            rows = list(task.unsent(connection, WORKFLOW_VERSION))[:TASKS_PER_SWEEP]
+    for task, rows in unsent:
         for row_id in rows:
             engine.enqueue_task(task.name, row_id, is_nightly=task.is_nightly)
         if rows:
