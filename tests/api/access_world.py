@@ -170,4 +170,4 @@ class World:
         deadline = time.monotonic() + FINISHED_WITHIN_S
         while (state := self.admin("GET", path).json()["state"]) != "succeeded":
             assert time.monotonic() < deadline, state
-            time.sleep(0.02)
+            time.sleep(0.1)

@@ -59,4 +59,4 @@ def wait_until(condition: Callable[[], bool], seconds: float = WITHIN_S) -> None
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.01)
+        time.sleep(0.05)

@@ -22,7 +22,7 @@ def finished(client: TestClient[Litestar], accepted: httpx.Response) -> dict[str
         batch: dict[str, Any] = client.get(location).json()
         if batch["ended_at"] is not None:
             return batch
-        time.sleep(0.02)
+        time.sleep(0.1)
     pytest.fail(f"{location} did not end")
 
 

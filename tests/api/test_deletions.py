@@ -30,7 +30,7 @@ def finished(client: TestClient[Litestar]) -> tuple[str, str]:
         answer = client.get(location)
         if answer.json()["ended_at"] is not None:
             return location, answer.headers["etag"]
-        time.sleep(0.02)
+        time.sleep(0.1)
     pytest.fail(f"{location} did not end")
 
 
@@ -56,7 +56,7 @@ def test_a_deleted_batch_is_gone_and_its_rows_follow(
     for _ in range(600):
         if rows_left(sqlite_database) == 0:
             break
-        time.sleep(0.02)
+        time.sleep(0.1)
     assert rows_left(sqlite_database) == 0
 
 

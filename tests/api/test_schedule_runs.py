@@ -57,7 +57,7 @@ def wait_for(client: Client, path: str, *states: str) -> dict[str, Any]:
     deadline = time.monotonic() + 60
     while (found := client.get(path).json())["state"] not in states:
         assert time.monotonic() < deadline, found
-        time.sleep(0.02)
+        time.sleep(0.1)
     document: dict[str, Any] = found
     return document
 

@@ -76,7 +76,7 @@ def wait_for(address: str, location: str, *, points: int = 0, state: str = "") -
             if batch["points_done"] >= points and state in {"", batch["state"]}:
                 return batch
             assert time.monotonic() < end, batch
-            time.sleep(0.02)
+            time.sleep(0.05)
 
 
 def ledger(database: Database, batch_id: UUID) -> list[tuple[Any, ...]]:

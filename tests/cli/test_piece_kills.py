@@ -96,7 +96,7 @@ def wait_for(address: str, location: str, is_met: Callable[[Any], bool]) -> list
             if is_met(batch):
                 return seen
             assert time.monotonic() < end, batch
-            time.sleep(0.02)
+            time.sleep(0.05)
 
 
 def assert_whole(database: Database, batch_id: UUID, pieces: list[Row[Any]]) -> None:
