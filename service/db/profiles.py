@@ -1,6 +1,6 @@
 """Cluster profiles and their immutable revisions."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -48,6 +48,17 @@ def slug_exists(connection: Connection, team_id: UUID, slug: str) -> bool:
     columns = cluster_profile.c
     query = select(columns.id).where(columns.team_id == team_id, columns.slug == slug)
     return connection.execute(query).first() is not None
+
+
+def archived_slugs(connection: Connection, team_id: UUID, slugs: Collection[str]) -> set[str]:
+    """Which of them are those of archived profiles."""
+    columns = cluster_profile.c
+    query = select(columns.slug).where(
+        columns.team_id == team_id,
+        columns.slug.in_(sorted(slugs)),
+        columns.archived_at.is_not(None),
+    )
+    return set(connection.scalars(query))
 
 
 def insert_revision(

@@ -44,7 +44,7 @@ def delete_batch(
 ) -> None:
     """Delete an ended batch: from this transaction on it is not there for any reader.
 
-    Raises `NotFoundError`, `ConflictError` for a batch that has not ended or is the named baseline
+    Raises `NotFoundError`, `ConflictError` for a batch that has not ended or is the fixed baseline
     of a schedule, and `PreconditionFailedError` when it has changed since the caller read it.
     """
     batch = get(connection, actor, batch_id)
@@ -53,15 +53,14 @@ def delete_batch(
             f"batch {batch_id} is {batch.state}: only a batch that has ended can be deleted; "
             "cancel it first"
         )
-    schedule = schedule_naming(connection, batch_id)
+    now = datetime.now(UTC)
+    schedule = schedule_naming(connection, batch_id, now)
     if schedule is not None:
         raise ConflictError(
             f"batch {batch_id} is what all runs of the schedule {schedule!r} are compared with: "
             "change its `baseline` first"
         )
-    if not deletions.mark_deleted(
-        connection, batch_id, version=expected_version, now=datetime.now(UTC)
-    ):
+    if not deletions.mark_deleted(connection, batch_id, version=expected_version, now=now):
         # It may have been changed or deleted since it was read above.
         current = get(connection, actor, batch_id)
         raise PreconditionFailedError(

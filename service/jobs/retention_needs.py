@@ -4,6 +4,7 @@ A schedule compares its next run with one of them, or a run or a report that has
 Without them the next report would silently be compared with another night, or with none.
 """
 
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -25,15 +26,24 @@ def needed_batches(connection: Connection) -> frozenset[UUID]:
     return frozenset(found)
 
 
-def schedule_naming(connection: Connection, batch_id: UUID) -> str | None:
-    """The slug of the schedule whose baseline is the batch's run, by its id."""
+def schedule_naming(connection: Connection, batch_id: UUID, now: datetime) -> str | None:
+    """The slug of the schedule whose baseline is the batch's run, by its id or by a day gone by.
+
+    Until its day is over, a newer run may still take a dated one's place: as the previous run it
+    may be deleted.
+    """
     run = schedule_runs.run_of_batch(connection, batch_id)
     if run is None:
         return None
     schedule = slot_ledger.find_schedule(connection, run.schedule_id)
-    wanted = schedule.definition.get("baseline") or {}
-    is_named = wanted.get("kind") == "run" and wanted.get("run_id") == str(run.id)
-    return run.schedule_slug if is_named and schedule.deleted_at is None else None
+    wanted = msgspec.convert(schedule.definition.get("baseline"), Baseline | None)
+    is_fixed = isinstance(wanted, NamedRun) or (
+        isinstance(wanted, DatedRun) and end_of(wanted, schedule.zone) < now
+    )
+    if not is_fixed or schedule.deleted_at is not None:
+        return None
+    baseline = _baseline_of_next(connection, schedule)
+    return run.schedule_slug if baseline is not None and baseline.id == run.id else None
 
 
 def _baseline_of_next(connection: Connection, row: Row[Any]) -> Row[Any] | None:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 from uuid import UUID
 
-from service.db import webhook_endpoints
+from service.db import profiles, webhook_endpoints
 from service.db.engine import Connection
 from service.jobs.batch_documents import Notice
 from service.jobs.schedule_documents import DeliveryIn, ScheduleIn, WebhookDelivery
@@ -22,15 +22,37 @@ _TELLS_NOBODY: Final = Notice(
 def warnings_of(connection: Connection, team_id: UUID, body: ScheduleIn) -> list[Notice]:
     """What whoever makes or reads the schedule should know."""
     found = [
-        notice
-        for position, delivery in enumerate(body.deliveries)
-        for notice in _of_delivery(connection, team_id, delivery, body, f"/deliveries/{position}")
+        *_of_profiles(connection, team_id, body),
+        *(
+            notice
+            for position, delivery in enumerate(body.deliveries)
+            for notice in _of_delivery(
+                connection, team_id, delivery, body, f"/deliveries/{position}"
+            )
+        ),
     ]
     if body.budget is None or body.budget.cost_of_loss_per_30_days is None:
         return found
     if any(_tells_money(connection, team_id, delivery) for delivery in body.deliveries):
         return found
     return [*found, _TELLS_NOBODY]
+
+
+def _of_profiles(connection: Connection, team_id: UUID, body: ScheduleIn) -> Iterator[Notice]:
+    """One for each archived profile, at the first item that takes it: a night without is failed."""
+    first: dict[str, int] = {}
+    for position, item in enumerate(body.batch.items):
+        if item.profile is not None:
+            # `slug@revision` too: an archived profile takes no new work at any of its revisions.
+            first.setdefault(item.profile.partition("@")[0], position)
+    archived = profiles.archived_slugs(connection, team_id, first) if first else set()
+    for slug, position in first.items():
+        if slug in archived:
+            yield Notice(
+                pointer=f"/batch/items/{position}/profile",
+                code="profile_archived",
+                detail=f"every run fails: the profile {slug!r} is archived and takes no new work",
+            )
 
 
 def _of_delivery(

@@ -257,6 +257,24 @@ def test_a_named_baseline_is_deleted_by_nobody_until_another_is_named(database: 
         batch_jobs.get(connection, ACTOR, batches[0])
 
 
+def test_the_baseline_of_a_day_gone_by_is_deleted_by_nobody(database: Database) -> None:
+    dated, _, batches = nights(database, 300, 290, 280, baseline=None)
+
+    def delete(place: int) -> None:
+        with database.write() as connection:
+            version = batch_jobs.get(connection, ACTOR, batches[place]).version
+            deletions.delete_batch(connection, ACTOR, batches[place], expected_version=version)
+
+    compare_with(database, dated, {"kind": "date", "on": str(ago(285).date())})
+    with pytest.raises(ConflictError, match="are compared with: change its `baseline` first"):
+        delete(1)
+    delete(0)
+    # Of a day to come the newest run stands in until then: as the previous one it may go.
+    compare_with(database, dated, {"kind": "date", "on": "2999-12-31"})
+    delete(2)
+    delete(1)
+
+
 def test_what_the_next_run_is_compared_with_stays(database: Database) -> None:
     _, _, previous = nights(database, 300, 200, 150, baseline={"kind": "previous"})
     named, runs, by_name = nights(database, 300, 200, 150, baseline=None)

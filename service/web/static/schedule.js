@@ -77,12 +77,18 @@ function showFacts() {
   fill(byId("warnings"), warnings.map(warningElement));
 }
 
-/** By its code, with the delivery that it is about; what is newer than the texts as the API says it. */
+/** By its code, with what it is about; what is newer than the texts as the API says it. */
 function warningElement({ code, pointer, detail }) {
-  const [, place] = /^\/deliveries\/(\d+)/.exec(pointer) ?? [];
   const said = has(`schedules.warning_${code}`) ? h("span", {}, t(`schedules.warning_${code}`)) : h("span", { lang: "en" }, detail);
-  const about = place === undefined ? null : t("schedules.delivery_nth", { number: Number(place) + 1, kind: named("schedules.delivery_", schedule.deliveries[place].kind) });
+  const about = warnedOf(pointer);
   return h("p", { class: "advice" }, about ? t("common.pair", { name: about, text: "" }) : null, said);
+}
+
+/** The delivery, or the profile of the item, that a warning points at; null: the whole schedule. */
+function warnedOf(pointer) {
+  const [, kind, place] = /^\/(deliveries|batch\/items)\/(\d+)/.exec(pointer) ?? [];
+  if (kind === "deliveries") return t("schedules.delivery_nth", { number: Number(place) + 1, kind: named("schedules.delivery_", schedule.deliveries[place].kind) });
+  return kind ? schedule.batch.items[place].profile : null;
 }
 
 function baselineText(baseline) {
