@@ -50,7 +50,7 @@ const columns = [
 ];
 
 function actionsOf(batch) {
-  const about = (text) => `${text}: ${batch.name}`;
+  const about = (text) => t("common.pair", { name: text, text: batch.name });
   const compare = h(
     "a",
     { href: withQuery("/compare", { candidate: batch.id }), "aria-label": about(t("results.compare")) },

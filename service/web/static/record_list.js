@@ -31,7 +31,7 @@ export function recordList({ fields, titleOf, additions, most, empty = null, ful
   }
 
   function cardOf(one, at, title) {
-    const remove = h("button", { type: "button", class: "quiet", "aria-label": `${t("common.remove")}: ${title}`, onclick: () => take(at) }, t("common.remove"));
+    const remove = h("button", { type: "button", class: "quiet", "aria-label": t("common.pair", { name: t("common.remove"), text: title }), onclick: () => take(at) }, t("common.remove"));
     return h("fieldset", { class: "record" }, h("legend", {}, title), remove, one.element);
   }
 

@@ -55,7 +55,7 @@ export function headFigures({ result }, columns) {
 
 export function askedFor({ result, provenance }) {
   const grid = Object.entries(result.inputs).map(([path, value]) =>
-    h("li", { class: "tag" }, `${labelOf(path)}: ${inputText(path, value)}`),
+    h("li", { class: "tag" }, t("common.pair", { name: labelOf(path), text: inputText(path, value) })),
   );
   return card(
     "asked",

@@ -49,7 +49,7 @@ export function backfills(place, form, { address, mayWrite, began }) {
   function runsOf(row) {
     const parts = Object.entries(row.runs).filter(([, value]) => value);
     if (!parts.length) return "–";
-    return h("span", { class: "tags" }, parts.map(([key, value]) => h("span", { class: "tag" }, `${named("schedules.state_", key)}: ${count(value)}`)));
+    return h("span", { class: "tags" }, parts.map(([key, value]) => h("span", { class: "tag" }, t("common.pair", { name: named("schedules.state_", key), text: count(value) }))));
   }
 
   function cancelOf(row) {

@@ -29,7 +29,7 @@ export function repricings(section, form, { address, slug, seesCosts }) {
     const until = new Date(Date.parse(asked.until) + DAY_MS).toISOString().slice(0, 10);
     const { data } = await create(`${address}/repricings`, { ...asked, until });
     const said = counted("schedules.repriced", data.items.length, count(data.items.length));
-    const without = Object.entries(data.runs_without_results).map(([state, number]) => h("li", {}, `${named("schedules.state_", state)}: ${count(number)}`));
+    const without = Object.entries(data.runs_without_results).map(([state, number]) => h("li", {}, t("common.pair", { name: named("schedules.state_", state), text: count(number) })));
     fill(
       outcome,
       h("p", { class: "done" }, said, " ", h("a", { href: withQuery("/history", { schedule: slug, pricing: "newest" }) }, t("schedules.repriced_history"))),
