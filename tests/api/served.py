@@ -16,7 +16,7 @@ from service.db.engine import Database
 from service.settings import Limits, Settings
 from tests.api.reused_apps import app_over
 
-WITHIN_S = 20
+WITHIN_S = 60
 
 
 @contextmanager

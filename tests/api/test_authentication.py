@@ -127,7 +127,7 @@ def test_a_refused_key_is_in_the_log_without_its_secret(
 def test_two_keys_are_no_key(sqlite_database: Database) -> None:
     value = key_of(sqlite_database, "admin")["Authorization"]
     with served(sqlite_database) as (address, _):
-        connection = http.client.HTTPConnection(address.removeprefix("http://"), timeout=10)
+        connection = http.client.HTTPConnection(address.removeprefix("http://"), timeout=90)
         connection.putrequest("GET", "/v1/meta")
         for _ in range(2):
             connection.putheader("Authorization", value)

@@ -24,7 +24,7 @@ LOST = "its process was killed 3 times"
 def client(database: Database) -> Iterator[httpx.Client]:
     with (
         served(database) as (address, _),
-        httpx.Client(base_url=address, timeout=30, trust_env=False) as opened,
+        httpx.Client(base_url=address, timeout=90, trust_env=False) as opened,
     ):
         yield opened
 

@@ -184,7 +184,7 @@ def port(sqlite_database: Database, tmp_path: Path) -> Iterator[int]:
 
 
 def connect(port: int) -> socket.socket:
-    return socket.create_connection(("127.0.0.1", port), timeout=20)
+    return socket.create_connection(("127.0.0.1", port), timeout=90)
 
 
 def status_of(client: socket.socket) -> int:
@@ -194,7 +194,7 @@ def status_of(client: socket.socket) -> int:
 def test_a_reading_ends_when_its_client_goes(port: int, tmp_path: Path, reading: Reading) -> None:
     with closing(connect(port)) as client:
         client.sendall(whole())
-        assert reading.begun.acquire(timeout=20)
+        assert reading.begun.acquire(timeout=90)
         assert len(leftovers(tmp_path)) == 1
     wait_until(lambda: reading.num_canceled == 1)
     wait_until(lambda: leftovers(tmp_path) == [])
@@ -211,7 +211,7 @@ def test_one_caller_reads_one_after_the_other_and_sends_two(
         for client in (first, second):
             client.sendall(whole())
         wait_until(lambda: len(leftovers(tmp_path)) == 2)
-        assert reading.begun.acquire(timeout=20)
+        assert reading.begun.acquire(timeout=90)
         assert not reading.begun.acquire(timeout=0.3)
         with closing(connect(port)) as third:
             third.sendall(whole())
@@ -226,7 +226,7 @@ def test_a_service_that_stops_ends_its_readings(
     with served(sqlite_database, LIMITS, spool_folder=str(tmp_path)) as (address, _):
         client = connect(int(address.rpartition(":")[2]))
         client.sendall(whole())
-        assert reading.begun.acquire(timeout=20)
+        assert reading.begun.acquire(timeout=90)
     assert reading.num_canceled == 1
     with closing(client):
         assert status_of(client) == 503

@@ -19,7 +19,8 @@ from tests.browser.seeded import Closed, Seeded, closed_copy, seed
 INSTALL = "apt-get update && apt-get install -y --no-install-recommends chromium"
 # Machines that run tests are slower than people wait: seven processes share two cores there, and a
 # page that answers in a second takes half a minute. One bound for all that is waited for.
-PATIENCE_MS = 120_000
+PATIENCE_S = 120
+PATIENCE_MS = PATIENCE_S * 1000
 expect.set_options(timeout=PATIENCE_MS)
 ARGUMENTS = [
     "--disable-gpu",

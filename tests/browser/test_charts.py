@@ -25,7 +25,7 @@ def draw(page: Page, address: str, name: str, wrapper: str, body: str, path: str
     whole = page.evaluate(f"JSON.stringify({body})")
     page.evaluate(DRAW, [name, wrapper, f"/v1/evaluations{path}", whole])
     # The chart library is bundled for the first one.
-    expect(page.locator("#trial svg")).to_be_visible(timeout=30_000)
+    expect(page.locator("#trial svg")).to_be_visible()
 
 
 def test_a_waterfall_has_its_values_its_table_and_the_width_of_its_place(

@@ -6,13 +6,14 @@ import httpx
 import pytest
 from playwright.sync_api import Page, expect
 
+from tests.browser.conftest import PATIENCE_S
 from tests.browser.seeded import Seeded
 
 pytestmark = pytest.mark.browser
 
 
 def test_headline_and_frame_show_the_figures_of_the_api(seeded_page: Page, seeded: Seeded) -> None:
-    report = httpx.get(f"{seeded.url}/v1/reports/{seeded.report}", timeout=30).json()
+    report = httpx.get(f"{seeded.url}/v1/reports/{seeded.report}", timeout=PATIENCE_S).json()
     headline = report["headline"]
     lost = f"{headline['gpu_hours_lost_per_30_days']:,.0f}"
     cost = headline["cost_of_loss_per_30_days"]

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
-from tests.browser.conftest import guarded_page
+from tests.browser.conftest import PATIENCE_S, guarded_page
 
 pytestmark = pytest.mark.browser
 
@@ -120,7 +120,7 @@ def test_variability_without_a_slow_gpu(page: Page, base_url: str) -> None:
 def test_the_timeline_lists_each_gpu_and_marks_the_slowest(page: Page, base_url: str) -> None:
     open_simulator(page, base_url)
     gpus = page.locator("#gpu-timeline")
-    expect(gpus.locator("svg").first).to_be_visible(timeout=20_000)
+    expect(gpus.locator("svg").first).to_be_visible()
     expect(gpus).to_contain_text("▸ GPU 0")
     gpus.locator("summary").first.click()
     rows = gpus.locator("tbody tr")
@@ -136,7 +136,7 @@ def test_a_timeline_of_1000_gpus_stays_responsive(page: Page, base_url: str) -> 
         "?num_gpus=1024&variability.persistent.kind=normal"
         "&variability.persistent.cv=0.02&rows=1000",
     )
-    expect(page.locator("#gpu-timeline svg").first).to_be_visible(timeout=20_000)
+    expect(page.locator("#gpu-timeline svg").first).to_be_visible()
     expect(page.locator("html")).to_have_attribute("data-completed", "1")
     elapsed = page.evaluate(
         """async () => {
@@ -321,7 +321,9 @@ def test_the_copied_request_gives_the_same_figure(page: Page, base_url: str) -> 
     open_simulator(page, base_url, "?num_gpus=1024")
     page.get_by_role("button", name="Copy as curl").click()
     command = page.locator('[data-shared="curl"]').inner_text()
-    done = subprocess.run(["/bin/sh", "-c", command], capture_output=True, check=True, timeout=30)
+    done = subprocess.run(
+        ["/bin/sh", "-c", command], capture_output=True, check=True, timeout=PATIENCE_S
+    )
     result = msgspec.json.decode(done.stdout)["result"]
     assert f"{result['gpu_hours_lost']:,.0f}" == figure(page, "lost_window").inner_text()
 
@@ -366,7 +368,7 @@ def test_remedies_are_asked_for_and_applied(page: Page, base_url: str) -> None:
     open_simulator(page, base_url)
     page.get_by_role("button", name="What would help?").click()
     first = page.locator("#remedy-list tbody tr").first
-    expect(first).to_be_visible(timeout=20_000)
+    expect(first).to_be_visible()
     page.get_by_role("button", name=re.compile("^Apply: Replace slow GPUs")).click()
     expect(figure(page, "efficiency")).to_have_text("100.00%")
 

@@ -93,7 +93,7 @@ def test_a_preset_is_a_scenario_like_any_other(page: Page, base_url: str) -> Non
     expect(page.locator('[data-path="pipeline.microbatches"]')).to_have_value("4")
     pipeline = page.locator("#pipeline")
     expect(pipeline).to_contain_text("2.91 of 8 stages work on average")
-    expect(pipeline.locator("svg").first).to_be_visible(timeout=20_000)
+    expect(pipeline.locator("svg").first).to_be_visible()
     page.wait_for_url(re.compile(r"pipeline\.microbatches=4"))
     # Whoever moves a control leaves the preset.
     page.locator('[data-path="pipeline.microbatches"]').fill("32")

@@ -32,7 +32,7 @@ class Service:
         self.port = int(address.rpartition(":")[2])
 
     def connect(self) -> socket.socket:
-        return socket.create_connection(("127.0.0.1", self.port), timeout=10)
+        return socket.create_connection(("127.0.0.1", self.port), timeout=90)
 
     def is_healthy(self) -> bool:
         return httpx.get(f"{self.address}/healthz", timeout=5).status_code == httpx.codes.OK

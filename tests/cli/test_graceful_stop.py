@@ -61,7 +61,7 @@ def post(address: str) -> tuple[str, UUID]:
     variability, speed = item["axes"]
     fewer = {**variability, "logspace": {**variability["logspace"], "num": NUM_POINTS // 500}}
     body = {**GRID, "reuse": False, "items": [{**item, "axes": [fewer, speed]}]}
-    answer = httpx.post(f"{address}/v1/scenario-batches", json=body, timeout=30)
+    answer = httpx.post(f"{address}/v1/scenario-batches", json=body, timeout=TIMEOUT_S)
     assert answer.status_code == 202, answer.text
     location = answer.headers["location"]
     return location, UUID(location.rsplit("/", 1)[1])
@@ -70,7 +70,7 @@ def post(address: str) -> tuple[str, UUID]:
 def wait_for(address: str, location: str, *, points: int = 0, state: str = "") -> dict[str, Any]:
     """Ask for the batch until it has so many points and, where given, the state."""
     end = time.monotonic() + TIMEOUT_S
-    with httpx.Client(base_url=address, timeout=30) as client:
+    with httpx.Client(base_url=address, timeout=TIMEOUT_S) as client:
         while True:
             batch: dict[str, Any] = client.get(location).json()
             if batch["points_done"] >= points and state in {"", batch["state"]}:

@@ -40,7 +40,7 @@ def test_requests_are_answered_while_a_quarter_of_a_million_points_run(
     server = start("serve", "--port", "0")
     assert server.stdout is not None
     address = server.stdout.readline().split()[4]
-    with httpx.Client(base_url=address, timeout=30) as client:
+    with httpx.Client(base_url=address, timeout=90) as client:
         accepted = client.post("/v1/scenario-batches", json=GRID)
         assert accepted.status_code == 202, accepted.text
         location = accepted.headers["location"]

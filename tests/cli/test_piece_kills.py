@@ -79,7 +79,7 @@ def serve(sqlite_url: str, tmp_path: Path) -> Iterator[Serve]:
 
 
 def post(address: str) -> str:
-    answer = httpx.post(f"{address}/v1/scenario-batches", json=SIMULATED, timeout=30)
+    answer = httpx.post(f"{address}/v1/scenario-batches", json=SIMULATED, timeout=TIMEOUT_S)
     assert answer.status_code == 202, answer.text
     location: str = answer.headers["location"]
     return location
@@ -89,7 +89,7 @@ def wait_for(address: str, location: str, is_met: Callable[[Any], bool]) -> list
     """Ask for the batch until it is as wanted; each `points_done` that was seen."""
     end = time.monotonic() + TIMEOUT_S
     seen: list[int] = []
-    with httpx.Client(base_url=address, timeout=30) as client:
+    with httpx.Client(base_url=address, timeout=TIMEOUT_S) as client:
         while True:
             batch = client.get(location).json()
             seen.append(batch["points_done"])

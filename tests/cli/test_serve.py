@@ -29,7 +29,7 @@ def ready_port(process: "subprocess.Popen[str]") -> int:
 def status(
     port: int, path: str, *, method: str = "GET", headers: Mapping[str, str] | None = None
 ) -> int:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=90)
     try:
         connection.request(method, path, headers=headers or {})
         return connection.getresponse().status
@@ -47,7 +47,7 @@ def test_interrupt_stops_it(start: Start) -> None:
     process = start("serve", "--port", "0", "--database-url", "sqlite:///served.db")
     ready_port(process)
     process.send_signal(signal.SIGINT)
-    assert process.wait(timeout=30) == 0
+    assert process.wait(timeout=90) == 0
 
 
 def test_taken_port_is_a_sentence(trainard_process: Program) -> None:

@@ -78,7 +78,7 @@ def test_a_worker_ends_when_its_service_is_killed(start: Start, postgres_url: st
     assert ended(address)["state"] == "succeeded"
     workers = workers_beside(service)
     os.kill(service.pid, signal.SIGKILL)
-    _, alive = psutil.wait_procs(workers, timeout=30)
+    _, alive = psutil.wait_procs(workers, timeout=90)
     assert alive == []
 
 

@@ -229,7 +229,7 @@ if __name__ == "__main__":
         started = psutil.Process(parent.pid).children(recursive=True)
         assert started
         parent.kill()
-    _, alive = psutil.wait_procs(started, timeout=10)
+    _, alive = psutil.wait_procs(started, timeout=90)
     assert not alive
 
 

@@ -90,7 +90,7 @@ def test_compute_processes_end_with_a_killed_server(sqlite_database: Database) -
         # Only the server: its compute processes have to find out by themselves.
         os.kill(server.pid, signal.SIGKILL)
         server.wait()
-        _, alive = psutil.wait_procs(children, timeout=10)
+        _, alive = psutil.wait_procs(children, timeout=90)
         assert alive == []
 
 
