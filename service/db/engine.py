@@ -98,8 +98,11 @@ class Database:
             yield connection
 
     def close(self) -> None:
-        """Close all pooled connections."""
+        """Close all pooled connections; those in use, when they are given back."""
+        pool = self.engine.pool
         self.engine.dispose()
+        # Nobody knows that pool any more: what came back to it would stay open until it is garbage.
+        event.listen(pool, "checkin", _close_late)
 
 
 def shown_url(url: str) -> str:
@@ -173,6 +176,10 @@ def make_engine(url: URL, session_name: str) -> Engine:
     event.listen(engine, "connect", _prepare_sqlite)
     event.listen(engine, "begin", _begin_sqlite)
     return engine
+
+
+def _close_late(_connection: object, entry: ConnectionPoolEntry) -> None:
+    entry.invalidate()
 
 
 def _make_folder(folder: Path) -> None:

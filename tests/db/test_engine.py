@@ -3,7 +3,9 @@
 import sqlite3
 import threading
 from pathlib import Path
+from typing import Any
 
+import psycopg
 import pytest
 
 from service.db import engine
@@ -51,3 +53,15 @@ def test_a_file_that_stays_locked_is_given_up(
     database.close()
     holder.execute("COMMIT")
     holder.close()
+
+
+def test_what_is_in_use_when_all_is_closed_is_closed_when_it_is_given_back(
+    database_url: str,
+) -> None:
+    database = Database(database_url)
+    with database.read() as connection:
+        in_use: Any = connection.connection.dbapi_connection
+        database.close()
+        assert connection.exec_driver_sql("SELECT 1").scalar_one() == 1
+    with pytest.raises((sqlite3.ProgrammingError, psycopg.OperationalError), match="closed"):
+        in_use.execute("SELECT 1")
