@@ -23,6 +23,7 @@ from service.jobs.backfill_documents import (
     RunCounts,
 )
 from service.jobs.backfill_slots import ChosenSlot, choose_slots
+from service.jobs.batch_documents import Notice
 from service.jobs.batches import NUM_CORES
 from service.jobs.new_runs import first_day, new_run
 from service.jobs.page_tokens import make_token, read_token
@@ -61,22 +62,15 @@ def check(
     slots = choose_slots(connection, schedule, body, now)
     chosen = [slot for slot in slots if slot.runs]
     left = points_left(connection, schedule_actor(schedule.team_id, schedule.slug), limits)
-    if not chosen:
-        nothing = _nothing_to_run(slots)
-        return BackfillPlanOut(
-            slots=[slot.shown() for slot in slots],
-            slots_run=0,
-            slots_left=len(slots),
-            points_per_run=0,
-            points_total=0,
-            points_left=left,
-            estimated_s=0.0,
-            held=_held(schedule),
-            held_coded=coded(_held(schedule)),
-            warnings=[run_notice(nothing.pointer, nothing.code, nothing.detail)],
-        )
-    planned = _plan_newest(connection, schedule, chosen, limits)
-    points = planned.plan.num_points
+    told: Sequence[Notice | FieldFault]
+    if chosen:
+        planned = _plan_newest(connection, schedule, chosen, limits)
+        points = planned.plan.num_points
+        taken_s = len(chosen) * (OVERHEAD_S + planned.plan.core_s / NUM_CORES)
+        told = [*planned.plan.warnings, *planned.warnings]
+    else:
+        points, taken_s, told = 0, 0.0, [_nothing_to_run(slots)]
+    held = _held(schedule)
     return BackfillPlanOut(
         slots=[slot.shown() for slot in slots],
         slots_run=len(chosen),
@@ -84,13 +78,10 @@ def check(
         points_per_run=points,
         points_total=points * len(chosen),
         points_left=left,
-        estimated_s=round(len(chosen) * (OVERHEAD_S + planned.plan.core_s / NUM_CORES), 1),
-        held=_held(schedule),
-        held_coded=coded(_held(schedule)),
-        warnings=[
-            run_notice(one.pointer, one.code, one.detail)
-            for one in (*planned.plan.warnings, *planned.warnings)
-        ],
+        estimated_s=round(taken_s, 1),
+        held=held,
+        held_coded=coded(held),
+        warnings=[run_notice(one.pointer, one.code, one.detail) for one in told],
     )
 
 
