@@ -168,8 +168,8 @@ def _result(pool: ProcessPoolExecutor, answer: Future[T]) -> T:
 
 
 def _processes(pool: ProcessPoolExecutor) -> Sequence[BaseProcess]:
-    # None once the pool is shut down. There is no public way to ask for them.
-    return list((pool._processes or {}).values())  # noqa: SLF001
+    # None once the pool is shut down.
+    return list((pool._processes or {}).values())  # noqa: SLF001 - no public way to ask for them
 
 
 def _end_answers(pool: ProcessPoolExecutor) -> None:

@@ -227,7 +227,8 @@ def _last_of_steps(
 ) -> list[Entry]:
     """Of each key, the entry of the last day in each step of time; the steps in their order.
 
-    A batch may be made after those of later days, as by a backfill. The last made of that day.
+    A batch may be made after those of later days, as by a backfill; of the last day's, the one
+    that was made last.
     """
     if step == "run":
         return entries
