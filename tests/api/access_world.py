@@ -1,7 +1,6 @@
 """What one team has on a running service, and a request of each operation that addresses it."""
 
 import itertools
-import time
 from typing import Any
 
 import httpx
@@ -11,10 +10,10 @@ from service.api.examples import BATCH_EXAMPLES
 from service.db.tables import cluster_profile
 from service.jobs.actors import Actor
 from tests.api.calibration_tables import stored
+from tests.api.served import wait_until
 
 (SLOW, *_) = BATCH_EXAMPLES.values()
 SCENARIO = SLOW["items"][0]["scenario"]
-FINISHED_WITHIN_S = 60
 # method, path, further arguments of httpx
 Call = tuple[str, str, dict[str, Any]]
 
@@ -167,7 +166,4 @@ class World:
         return {"If-Match": self.admin("GET", path).headers["etag"]}
 
     def _wait(self, path: str) -> None:
-        deadline = time.monotonic() + FINISHED_WITHIN_S
-        while (state := self.admin("GET", path).json()["state"]) != "succeeded":
-            assert time.monotonic() < deadline, state
-            time.sleep(0.1)
+        wait_until(lambda: self.admin("GET", path).json()["state"] == "succeeded")

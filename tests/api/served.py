@@ -59,4 +59,5 @@ def wait_until(condition: Callable[[], bool], seconds: float = WITHIN_S) -> None
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, "it did not happen in time"
+        # To look takes the processor that what is waited for needs.
         time.sleep(0.05)

@@ -16,6 +16,7 @@ from service.db.engine import Database
 from service.db.tables import batch_item, chunk_ledger, result_block, scenario_batch
 from service.settings import Settings
 from tests.api.conftest import BASE_URL
+from tests.api.served import wait_until
 
 Check = Callable[[httpx.Response, str], dict[str, Any]]
 NOBODY = "01a22869-6f4e-72c6-8158-fe19e726e3f8"
@@ -53,10 +54,7 @@ def test_a_deleted_batch_is_gone_and_its_rows_follow(
     problem_of(client.delete(location, headers={"If-Match": etag}), "not-found")
     assert client.get("/v1/scenario-batches").json()["items"] == []
     assert client.get("/v1/results").json()["items"] == []
-    for _ in range(600):
-        if rows_left(sqlite_database) == 0:
-            break
-        time.sleep(0.1)
+    wait_until(lambda: rows_left(sqlite_database) == 0)
     assert rows_left(sqlite_database) == 0
 
 

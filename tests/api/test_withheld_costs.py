@@ -7,7 +7,6 @@ leaks.
 import json
 import re
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -28,9 +27,10 @@ from service.jobs.tasks import TASKS
 from service.settings import Limits, Settings
 from tests.api.access_keys import key_of
 from tests.api.access_requests import BATCHES, REQUESTS, Request
-from tests.api.access_world import FINISHED_WITHIN_S, SLOW, Call, World
+from tests.api.access_world import SLOW, Call, World
 from tests.api.conftest import BASE_URL
 from tests.api.reused_apps import app_over
+from tests.api.served import wait_until
 from tests.jobs.chunk_steps import end, record
 from tests.reports.export_readers import READERS
 
@@ -268,10 +268,7 @@ def _lasting(answer: httpx.Response) -> list[Any]:
 
 
 def _wait_for(house: House, path: str) -> None:
-    deadline = time.monotonic() + FINISHED_WITHIN_S
-    while (state := house.get(path, "admin").json()["state"]) != "succeeded":
-        assert time.monotonic() < deadline, state
-        time.sleep(0.1)
+    wait_until(lambda: house.get(path, "admin").json()["state"] == "succeeded")
 
 
 def test_no_operation_shows_money_without_costs_read(either_house: House) -> None:
